@@ -1,0 +1,1 @@
+//! The byte automaton: states grown lazily from a grammar.

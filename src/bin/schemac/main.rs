@@ -1,0 +1,3 @@
+//! The `schemac` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Regular expressions in the dialect of `regex-syntax` to grammar.

@@ -1,0 +1,142 @@
+//! A grammar: rules over expressions, the start rule, and the expander of its lazy parts.
+
+use std::fmt;
+
+use crate::error::Error;
+use crate::ids::{ExprId, FamilyId, RuleId};
+use crate::ir::Arena;
+
+/// What a front end makes, and what the automaton is grown from.
+#[derive(Debug)]
+pub struct Grammar {
+    /// All expressions.
+    pub arena: Arena,
+    /// The rules, by [`RuleId`].
+    pub rules: Vec<Rule>,
+    /// The expression that a whole output must match.
+    pub start: ExprId,
+    /// Expands [`crate::ir::Expr::Lazy`], if there is any.
+    pub expander: Option<Box<dyn Expander>>,
+    /// Constraints that were loosened on request, for reports.
+    pub not_enforced: Vec<NotEnforced>,
+}
+
+/// A rule: a name for messages, and what it stands for.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Rule {
+    /// A name for people: a GBNF rule name, or the JSON Pointer of a schema.
+    pub name: Box<str>,
+    /// The language, or `None` while it is declared and not yet defined.
+    pub body: Option<ExprId>,
+}
+
+/// A constraint that a grammar does not enforce although its source asks for it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct NotEnforced {
+    /// JSON Pointer of the keyword.
+    pub pointer: String,
+    /// The keyword.
+    pub keyword: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Expands the members of rule families: data (parameters) with an interpreter, so that a grammar
+/// can be saved with its unexpanded parts and go on growing when it is loaded.
+///
+/// Expansion is one level deep: the result may contain [`crate::ir::Expr::Lazy`] members and calls
+/// of rules, which are expanded when the automaton reaches them. The same id always expands to the
+/// same language.
+pub trait Expander: fmt::Debug + Send {
+    /// Returns the language of `family`, one level deep. It must not contain the empty text.
+    ///
+    /// # Errors
+    ///
+    /// A typed error with its place when a budget is spent.
+    fn expand(&mut self, family: FamilyId, scope: &mut Scope<'_>) -> Result<ExprId, Error>;
+
+    /// Returns what decides whether `family` has any text, without expanding it.
+    ///
+    /// The default is [`Liveness::Expand`].
+    fn liveness(&self, family: FamilyId) -> Liveness {
+        let _ = family;
+        Liveness::Expand
+    }
+
+    /// Returns a copy that expands alike.
+    fn boxed_clone(&self) -> Box<dyn Expander>;
+
+    /// Returns the parameters as bytes, for an artifact. The first bytes must tell which expander
+    /// reads them.
+    fn to_bytes(&self) -> Vec<u8>;
+}
+
+/// What decides whether a family member has any text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Liveness {
+    /// It has some text.
+    Live,
+    /// It has none.
+    Dead,
+    /// It has some exactly if each of these expressions has.
+    All(Vec<ExprId>),
+    /// Only its expansion tells.
+    Expand,
+}
+
+/// What an expander may use: the arena, and the table of rules to add to.
+#[derive(Debug)]
+pub struct Scope<'a> {
+    /// All expressions.
+    pub arena: &'a mut Arena,
+    /// The rules.
+    pub rules: &'a mut Vec<Rule>,
+}
+
+impl Scope<'_> {
+    /// Declares a rule without a body.
+    pub fn declare(&mut self, name: impl Into<Box<str>>) -> RuleId {
+        let id = RuleId::from_index(self.rules.len()).unwrap_or(RuleId::new(u32::MAX));
+        self.rules.push(Rule { name: name.into(), body: None });
+        id
+    }
+
+    /// Gives a declared rule its body.
+    pub fn define(&mut self, rule: RuleId, body: ExprId) {
+        if let Some(rule) = self.rules.get_mut(rule.index()) {
+            rule.body = Some(body);
+        }
+    }
+}
+
+impl Grammar {
+    /// Returns a grammar without rules that matches nothing, with room for `max_exprs`.
+    #[must_use]
+    pub fn new(max_exprs: usize) -> Self {
+        Self {
+            arena: Arena::new(max_exprs),
+            rules: Vec::new(),
+            start: Arena::EMPTY,
+            expander: None,
+            not_enforced: Vec::new(),
+        }
+    }
+
+    /// Returns the parts that a front end or an expander builds with.
+    pub fn scope(&mut self) -> Scope<'_> {
+        Scope { arena: &mut self.arena, rules: &mut self.rules }
+    }
+}
+
+impl Clone for Grammar {
+    fn clone(&self) -> Self {
+        Self {
+            arena: self.arena.clone(),
+            rules: self.rules.clone(),
+            start: self.start,
+            expander: self.expander.as_ref().map(|e| e.boxed_clone()),
+            not_enforced: self.not_enforced.clone(),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Constrained structured output for language models.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod automaton;
+pub mod error;
+pub mod frontend;
+pub mod ids;
+pub mod ir;
+pub mod limits;
+pub mod mask;
+pub mod runtime;
+pub mod token;
+pub mod vocab;
+
+pub use error::{Error, ErrorKind, Location};
+pub use ids::{ExprId, FamilyId, RuleId, StateId, TokenId};
+pub use limits::{Budget, BudgetExceeded, Limits};
+pub use mask::TokenMask;
+pub use vocab::Vocabulary;

@@ -1,0 +1,1 @@
+//! Decoding under a grammar: policies, draws, and the sampler of one sequence.

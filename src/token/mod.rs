@@ -1,0 +1,1 @@
+//! The token automaton: byte states and a vocabulary to masks.

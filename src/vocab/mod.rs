@@ -1,0 +1,281 @@
+//! Vocabularies: tokenizer and model files in, [`Vocabulary`] (token id → exact bytes) out. The
+//! token index grows its trie from it. No grammar is known here.
+
+use std::fmt;
+
+use crate::error::{Error, ErrorKind};
+use crate::ids::TokenId;
+
+/// What one id of a vocabulary stands for.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Token {
+    /// Text: these bytes, not necessarily whole characters.
+    Text(Box<[u8]>),
+    /// A special token of this name. It never matches text.
+    Special(Box<str>),
+    /// An id that the tokenizer does not use. Never legal.
+    Unused,
+}
+
+/// The tokens of a model: ids, their exact bytes, and which of them end the output.
+///
+/// Several ids may have the same bytes. The row of logits may be wider than the vocabulary; ids past
+/// its end are never legal.
+#[derive(Clone)]
+pub struct Vocabulary {
+    /// Bytes of all text tokens, one after another.
+    bytes: Vec<u8>,
+    /// Where the bytes of each id end in `bytes`; they start where those of the id before end.
+    ends: Vec<u32>,
+    /// Names of the special tokens, sorted by id.
+    specials: Vec<(TokenId, Box<str>)>,
+    end_tokens: Vec<TokenId>,
+    fingerprint: Fingerprint,
+    longest: usize,
+}
+
+/// A stable 128-bit name of a vocabulary: equal vocabularies have equal fingerprints on every
+/// machine and in every version of this crate that writes the same artifact version.
+///
+/// It finds mistakes, not attacks (two FNV-1a hashes, not a cryptographic one).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct Fingerprint(pub u128);
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Vocabulary {
+    /// Returns the vocabulary of `tokens`, where the position is the id, and `end_tokens` is the set
+    /// of ids of which any ends the output.
+    ///
+    /// A token of text without bytes counts as unused: it could repeat for ever. End tokens should
+    /// be special; one that is text never matches as text.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Vocabulary`] if there is no end token, an end token is outside the vocabulary,
+    /// or the bytes do not fit in 32 bits.
+    pub fn new(
+        tokens: Vec<Token>,
+        end_tokens: impl IntoIterator<Item = TokenId>,
+    ) -> Result<Self, Error> {
+        let mut end_tokens: Vec<_> = end_tokens.into_iter().collect();
+        end_tokens.sort_unstable();
+        end_tokens.dedup();
+        if end_tokens.is_empty() {
+            return Err(Error::new(
+                ErrorKind::Vocabulary,
+                "the vocabulary has no end token; name one",
+            ));
+        }
+        if let Some(outside) = end_tokens.iter().find(|id| id.index() >= tokens.len()) {
+            let text = format!(
+                "end token {} is outside the vocabulary of {} ids",
+                outside.get(),
+                tokens.len()
+            );
+            return Err(Error::new(ErrorKind::Vocabulary, text));
+        }
+        let mut vocabulary = Self {
+            bytes: Vec::new(),
+            ends: Vec::with_capacity(tokens.len()),
+            specials: Vec::new(),
+            end_tokens,
+            fingerprint: Fingerprint(0),
+            longest: 0,
+        };
+        for (index, token) in tokens.into_iter().enumerate() {
+            let id = TokenId::from_index(index)
+                .ok_or_else(|| Error::new(ErrorKind::Vocabulary, "more than 2^32 tokens"))?;
+            match token {
+                Token::Text(bytes) if !vocabulary.is_end(id) => {
+                    vocabulary.longest = vocabulary.longest.max(bytes.len());
+                    vocabulary.bytes.extend_from_slice(&bytes);
+                }
+                Token::Text(bytes) => {
+                    vocabulary.specials.push((id, String::from_utf8_lossy(&bytes).into()));
+                }
+                Token::Special(name) => vocabulary.specials.push((id, name)),
+                Token::Unused => {}
+            }
+            let end = u32::try_from(vocabulary.bytes.len()).map_err(|_| {
+                Error::new(ErrorKind::Vocabulary, "the tokens have 4 GiB of bytes or more")
+            })?;
+            vocabulary.ends.push(end);
+        }
+        vocabulary.fingerprint = vocabulary.compute_fingerprint();
+        Ok(vocabulary)
+    }
+
+    /// Returns this vocabulary with another set of end tokens.
+    ///
+    /// # Errors
+    ///
+    /// As [`Vocabulary::new`].
+    pub fn with_end_tokens(
+        &self,
+        end_tokens: impl IntoIterator<Item = TokenId>,
+    ) -> Result<Self, Error> {
+        Self::new(self.ids().map(|id| self.token(id)).collect(), end_tokens)
+    }
+
+    /// Returns the number of ids: the largest id plus one.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns whether there is no id (never: an end token is one).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Returns all ids in ascending order.
+    pub fn ids(&self) -> impl Iterator<Item = TokenId> + use<> {
+        (0..self.ends.len()).filter_map(TokenId::from_index)
+    }
+
+    /// Returns the bytes of `token`: empty for special and unused ids, and outside the vocabulary.
+    #[must_use]
+    pub fn bytes(&self, token: TokenId) -> &[u8] {
+        let end = |index: usize| self.ends.get(index).map_or(self.bytes.len(), |&end| end as usize);
+        let start = token.index().checked_sub(1).map_or(0, end);
+        &self.bytes[start..end(token.index())]
+    }
+
+    /// Returns what `token` stands for.
+    #[must_use]
+    pub fn token(&self, token: TokenId) -> Token {
+        match (self.special_name(token), self.bytes(token)) {
+            (Some(name), _) => Token::Special(name.into()),
+            (None, []) => Token::Unused,
+            (None, bytes) => Token::Text(bytes.into()),
+        }
+    }
+
+    /// Returns the name of a special token.
+    #[must_use]
+    pub fn special_name(&self, token: TokenId) -> Option<&str> {
+        let position = self.specials.binary_search_by_key(&token, |(id, _)| *id).ok()?;
+        Some(&self.specials[position].1)
+    }
+
+    /// Returns the special tokens and their names, sorted by id.
+    #[must_use]
+    pub fn specials(&self) -> &[(TokenId, Box<str>)] {
+        &self.specials
+    }
+
+    /// Returns the ids of which any ends the output, sorted.
+    #[must_use]
+    pub fn end_tokens(&self) -> &[TokenId] {
+        &self.end_tokens
+    }
+
+    /// Returns whether `token` ends the output.
+    #[must_use]
+    pub fn is_end(&self, token: TokenId) -> bool {
+        self.end_tokens.binary_search(&token).is_ok()
+    }
+
+    /// Returns the number of bytes of the longest token.
+    #[must_use]
+    pub const fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// Returns the stable name of this vocabulary.
+    #[must_use]
+    pub const fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// Returns the bytes of a sequence of tokens; special tokens add nothing.
+    #[must_use]
+    pub fn decode(&self, tokens: &[TokenId]) -> Vec<u8> {
+        tokens.iter().flat_map(|&token| self.bytes(token)).copied().collect()
+    }
+
+    fn compute_fingerprint(&self) -> Fingerprint {
+        /// FNV-1a, <https://www.ietf.org/archive/id/draft-eastlake-fnv-21.html>.
+        fn fnv(hash: &mut u64, bytes: &[u8]) {
+            for &byte in bytes {
+                *hash = (*hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            }
+        }
+        let mut halves = [0xcbf2_9ce4_8422_2325_u64, 0x9ae1_6a3b_2f90_404f];
+        for half in &mut halves {
+            fnv(half, &(self.ends.len() as u64).to_le_bytes());
+            for end in &self.ends {
+                fnv(half, &end.to_le_bytes());
+            }
+            fnv(half, &self.bytes);
+            for (id, name) in &self.specials {
+                fnv(half, &id.get().to_le_bytes());
+                fnv(half, &(name.len() as u64).to_le_bytes());
+                fnv(half, name.as_bytes());
+            }
+            for id in &self.end_tokens {
+                fnv(half, &id.get().to_le_bytes());
+            }
+        }
+        Fingerprint(u128::from(halves[0]) << 64 | u128::from(halves[1]))
+    }
+}
+
+impl fmt::Debug for Vocabulary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vocabulary")
+            .field("len", &self.len())
+            .field("end_tokens", &self.end_tokens)
+            .field("fingerprint", &self.fingerprint)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_specials_and_holes_keep_their_ids() {
+        let tokens = vec![
+            Token::Text(b"a".as_slice().into()),
+            Token::Unused,
+            Token::Special("</s>".into()),
+            Token::Text(b"\xc3".as_slice().into()),
+        ];
+        let vocabulary = Vocabulary::new(tokens.clone(), [TokenId::new(2)]).unwrap();
+        assert_eq!(vocabulary.bytes(TokenId::new(0)), b"a");
+        assert_eq!(vocabulary.bytes(TokenId::new(1)), b"");
+        assert_eq!(vocabulary.bytes(TokenId::new(3)), b"\xc3");
+        assert_eq!(vocabulary.bytes(TokenId::new(9)), b"");
+        assert_eq!(vocabulary.special_name(TokenId::new(2)), Some("</s>"));
+        assert_eq!(vocabulary.ids().map(|id| vocabulary.token(id)).collect::<Vec<_>>(), tokens);
+        assert!(Vocabulary::new(tokens.clone(), []).is_err());
+        assert!(Vocabulary::new(tokens, [TokenId::new(4)]).is_err());
+    }
+
+    #[test]
+    fn fingerprint_tells_boundaries_apart() {
+        let one = |texts: &[&str]| {
+            let mut tokens: Vec<_> =
+                texts.iter().map(|t| Token::Text(t.as_bytes().into())).collect();
+            tokens.push(Token::Special("end".into()));
+            let end = TokenId::from_index(texts.len()).unwrap();
+            Vocabulary::new(tokens, [end]).unwrap().fingerprint()
+        };
+        assert_ne!(one(&["ab", "c"]), one(&["a", "bc"]));
+        assert_eq!(one(&["ab", "c"]), one(&["ab", "c"]));
+    }
+}

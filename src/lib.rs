@@ -9,6 +9,7 @@ pub mod ir;
 pub mod limits;
 pub mod mask;
 pub mod runtime;
+mod step_error;
 pub mod token;
 pub mod vocab;
 
@@ -16,4 +17,5 @@ pub use error::{Error, ErrorKind, Location};
 pub use ids::{ExprId, FamilyId, RuleId, StateId, TokenId};
 pub use limits::{Budget, BudgetExceeded, Limits};
 pub use mask::TokenMask;
+pub use step_error::StepError;
 pub use vocab::Vocabulary;

@@ -1,0 +1,150 @@
+//! The errors of generating: why a step cannot be made. Compiling has its own, [`crate::Error`].
+
+use std::fmt;
+
+use crate::error::Error;
+use crate::ids::TokenId;
+use crate::limits::BudgetExceeded;
+
+/// A step of a sequence failed. The sequence is left as it was before the step.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum StepError {
+    /// The grammar goes on, but no token of the vocabulary can spell how.
+    AllTokensIllegal {
+        /// Number of tokens accepted before.
+        step: usize,
+        /// What the grammar is in the middle of, for people.
+        state: String,
+        /// The bytes that would have been legal, ascending.
+        legal_bytes: Vec<u8>,
+    },
+    /// Every legal token has a logit of −∞.
+    NoFiniteLegalLogit {
+        /// Number of tokens accepted before.
+        step: usize,
+    },
+    /// The token is not legal here.
+    TokenRejected {
+        /// Number of tokens accepted before.
+        step: usize,
+        /// The token.
+        token: TokenId,
+        /// How many of its bytes were legal.
+        legal_prefix: usize,
+    },
+    /// A text is not legal here.
+    BytesRejected {
+        /// How many of its bytes were legal.
+        legal_prefix: usize,
+        /// The bytes that would have been legal after those, ascending.
+        legal_bytes: Vec<u8>,
+    },
+    /// An end token was accepted before: nothing may follow.
+    Finished,
+    /// A rollback past the start of the sequence.
+    RollbackTooFar {
+        /// The steps that were asked for.
+        asked: usize,
+        /// The steps that there are.
+        available: usize,
+    },
+    /// A row of logits cannot be used.
+    InvalidLogits {
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// The budget of tokens cannot hold any complete output.
+    TokenBudget {
+        /// Tokens that are left.
+        left: usize,
+        /// Tokens that the shortest known completion takes.
+        needed: usize,
+    },
+    /// A bound of [`crate::Limits`] was reached.
+    BudgetExceeded(BudgetExceeded),
+    /// A part of the grammar that was first reached here cannot be expanded.
+    Grammar(Error),
+}
+
+impl StepError {
+    /// Returns the stable snake-case name of this kind, as reports print it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::AllTokensIllegal { .. } => "all_tokens_illegal",
+            Self::NoFiniteLegalLogit { .. } => "no_finite_legal_logit",
+            Self::TokenRejected { .. } => "token_rejected",
+            Self::BytesRejected { .. } => "bytes_rejected",
+            Self::Finished => "finished",
+            Self::RollbackTooFar { .. } => "rollback_too_far",
+            Self::InvalidLogits { .. } => "invalid_logits",
+            Self::TokenBudget { .. } => "token_budget",
+            Self::BudgetExceeded(_) => "budget_exceeded",
+            Self::Grammar(_) => "grammar",
+        }
+    }
+}
+
+impl fmt::Display for StepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let legal = |bytes: &[u8]| bytes.escape_ascii().to_string();
+        match self {
+            Self::AllTokensIllegal { step, state, legal_bytes } => write!(
+                f,
+                "no token is legal after {step} tokens ({state}); the legal bytes `{}` are not in the vocabulary",
+                legal(legal_bytes)
+            ),
+            Self::NoFiniteLegalLogit { step } => {
+                write!(f, "every legal token has a logit of -inf after {step} tokens")
+            }
+            Self::TokenRejected { step, token, legal_prefix } => write!(
+                f,
+                "token {} is not legal after {step} tokens: it leaves the grammar after {legal_prefix} bytes",
+                token.get()
+            ),
+            Self::BytesRejected { legal_prefix, legal_bytes } => write!(
+                f,
+                "the text leaves the grammar after {legal_prefix} bytes, where `{}` would be legal",
+                legal(legal_bytes)
+            ),
+            Self::Finished => {
+                f.write_str("the sequence has ended: nothing may follow its end token")
+            }
+            Self::RollbackTooFar { asked, available } => {
+                write!(f, "cannot roll back {asked} steps of {available}")
+            }
+            Self::InvalidLogits { reason } => write!(f, "invalid logits: {reason}"),
+            Self::TokenBudget { left, needed } => {
+                write!(f, "{left} tokens are left and the shortest known completion takes {needed}")
+            }
+            Self::BudgetExceeded(budget) => budget.fmt(f),
+            Self::Grammar(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StepError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::BudgetExceeded(budget) => Some(budget),
+            Self::Grammar(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<BudgetExceeded> for StepError {
+    fn from(budget: BudgetExceeded) -> Self {
+        Self::BudgetExceeded(budget)
+    }
+}
+
+impl From<Error> for StepError {
+    fn from(error: Error) -> Self {
+        match error.kind() {
+            crate::ErrorKind::BudgetExceeded(budget) => Self::BudgetExceeded(*budget),
+            _ => Self::Grammar(error),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Integration tests, one binary: each module is one area.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails by panicking"
+)]
+
+mod layering;
+mod schemas;

@@ -2,6 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod automaton;
+mod byteset;
 pub mod error;
 pub mod frontend;
 pub mod ids;
@@ -13,6 +14,7 @@ mod step_error;
 pub mod token;
 pub mod vocab;
 
+pub use byteset::ByteSet;
 pub use error::{Error, ErrorKind, Location};
 pub use ids::{ExprId, FamilyId, RuleId, StateId, TokenId};
 pub use limits::{Budget, BudgetExceeded, Limits};

@@ -39,6 +39,9 @@ pub struct Limits {
     /// Bytes of memoised masks of one compiled grammar. Default 256 MiB. Past it, masks are
     /// computed and not kept.
     pub mask_bytes: usize,
+    /// Steps that a sequence can be rolled back. Default 4,096; each kept step takes about 50 bytes
+    /// and keeps its stack alive.
+    pub rollback: usize,
     /// Copies of a repetition body that a front end may unroll when it cannot count. Default
     /// 10,000.
     pub unroll: usize,
@@ -55,6 +58,7 @@ impl Default for Limits {
             step_work: 50_000_000,
             threads: 256,
             mask_bytes: 256 << 20,
+            rollback: 4_096,
             unroll: 10_000,
         }
     }
@@ -100,6 +104,13 @@ impl Limits {
     #[must_use]
     pub const fn max_threads(mut self, count: usize) -> Self {
         self.threads = count;
+        self
+    }
+
+    /// Sets [`Limits::rollback`].
+    #[must_use]
+    pub const fn max_rollback(mut self, steps: usize) -> Self {
+        self.rollback = steps;
         self
     }
 

@@ -1,1 +1,14 @@
-//! The byte automaton: states grown lazily from a grammar.
+//! The byte automaton: states grown lazily from a grammar, with rows, frames and liveness. The token
+//! automaton walks it. No token is known here.
+
+mod linear;
+mod solve;
+mod states;
+mod threads;
+
+pub use linear::Action;
+pub use states::{Automaton, Move, Row};
+pub use threads::{
+    Configuration, Frame, Register, Thread, is_accepting, legal_bytes, needed, shortest_completion,
+    step,
+};

@@ -102,6 +102,11 @@ pub struct Facts {
     pub regular: bool,
     /// Contains the empty text; `None` if that depends on a rule's body.
     pub nullable: Option<bool>,
+    /// Contains no intersection and no complement, so it has a text unless it is [`Expr::Empty`]
+    /// (or calls a rule that has none).
+    pub positive: bool,
+    /// A lower bound of the number of bytes of its shortest text.
+    pub least: u32,
 }
 
 impl Default for Arena {
@@ -198,10 +203,16 @@ impl Arena {
     }
 
     fn derive_facts(&self, expr: &Expr) -> Facts {
-        let known = |nullable| Facts { regular: true, nullable: Some(nullable) };
+        let leaf = |nullable, least| Facts {
+            regular: true,
+            nullable: Some(nullable),
+            positive: true,
+            least,
+        };
         match expr {
-            Expr::Empty | Expr::Bytes(_) => known(false),
-            Expr::Epsilon => known(true),
+            Expr::Empty => leaf(false, u32::MAX),
+            Expr::Bytes(_) => leaf(false, 1),
+            Expr::Epsilon => leaf(true, 0),
             Expr::Concat(a, b) => {
                 let (a, b) = (self.facts(*a), self.facts(*b));
                 let nullable = match (a.nullable, b.nullable) {
@@ -209,43 +220,66 @@ impl Arena {
                     (Some(true), Some(true)) => Some(true),
                     _ => None,
                 };
-                Facts { regular: a.regular && b.regular, nullable }
+                Facts {
+                    regular: a.regular && b.regular,
+                    nullable,
+                    positive: a.positive && b.positive,
+                    least: a.least.saturating_add(b.least),
+                }
             }
             Expr::Alt(parts) => {
-                let regular = parts.iter().all(|&p| self.facts(p).regular);
-                let mut nullable = Some(false);
-                for &part in parts {
-                    match self.facts(part).nullable {
-                        Some(true) => {
-                            nullable = Some(true);
-                            break;
-                        }
-                        Some(false) => {}
-                        None => nullable = None,
-                    }
+                let facts = || parts.iter().map(|&p| self.facts(p));
+                let nullable = if facts().any(|f| f.nullable == Some(true)) {
+                    Some(true)
+                } else if facts().all(|f| f.nullable == Some(false)) {
+                    Some(false)
+                } else {
+                    None
+                };
+                Facts {
+                    regular: facts().all(|f| f.regular),
+                    nullable,
+                    positive: facts().all(|f| f.positive),
+                    least: facts().map(|f| f.least).min().unwrap_or(0),
                 }
-                Facts { regular, nullable }
             }
             Expr::And(parts) => Facts {
                 regular: true,
                 nullable: Some(parts.iter().all(|&p| self.facts(p).nullable == Some(true))),
+                positive: false,
+                least: parts.iter().map(|&p| self.facts(p).least).max().unwrap_or(0),
             },
             Expr::Not(inner) => {
-                Facts { regular: true, nullable: Some(self.facts(*inner).nullable == Some(false)) }
+                let nullable = self.facts(*inner).nullable == Some(false);
+                Facts {
+                    regular: true,
+                    nullable: Some(nullable),
+                    positive: false,
+                    least: u32::from(!nullable),
+                }
             }
             Expr::Repeat { body, min, .. } => {
                 let body = self.facts(*body);
                 Facts {
                     regular: body.regular,
                     nullable: if *min == 0 { Some(true) } else { body.nullable },
+                    positive: body.positive,
+                    least: body.least.saturating_mul(*min),
                 }
             }
-            Expr::Call(_) => Facts { regular: false, nullable: None },
-            Expr::Lazy(_) | Expr::Fresh(_) => Facts { regular: false, nullable: Some(false) },
-            Expr::Literals { set, node } => known(
-                usize::try_from(*node)
-                    .is_ok_and(|node| self.literal_set(*set).node(node).is_final()),
-            ),
+            Expr::Call(_) => Facts { regular: false, nullable: None, positive: true, least: 0 },
+            Expr::Lazy(_) => {
+                Facts { regular: false, nullable: Some(false), positive: true, least: 1 }
+            }
+            Expr::Fresh(body) => {
+                let body = self.facts(*body);
+                Facts { regular: false, nullable: Some(false), ..body }
+            }
+            Expr::Literals { set, node } => {
+                let last = usize::try_from(*node)
+                    .is_ok_and(|node| self.literal_set(*set).node(node).is_final());
+                leaf(last, u32::from(!last))
+            }
         }
     }
 

@@ -2,10 +2,10 @@
 //! over bytes and calls of rules. Nothing here knows JSON Schema, GBNF, a token or a state.
 
 mod arena;
-mod byteset;
+
 pub mod chars;
 mod grammar;
 
+pub use crate::byteset::ByteSet;
 pub use arena::{Arena, Expr, Facts, UNBOUNDED};
-pub use byteset::ByteSet;
 pub use grammar::{Expander, Grammar, Liveness, NotEnforced, Rule, Scope};

@@ -1,1 +1,9 @@
-//! The token automaton: byte states and a vocabulary to masks.
+//! The token automaton: byte states and a vocabulary in, masks of legal tokens out. The sampler uses
+//! it. No grammar text and no logits are known here.
+
+mod local;
+mod matcher;
+mod tables;
+
+pub use matcher::Matcher;
+pub use tables::{Stats, TokenAutomaton};

@@ -1,10 +1,19 @@
 //! Vocabularies: tokenizer and model files in, [`Vocabulary`] (token id → exact bytes) out. The
 //! token index grows its trie from it. No grammar is known here.
 
+mod index;
+mod runs;
+mod trie;
+
 use std::fmt;
+use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
+
+pub use index::Index;
+pub use runs::{RunClass, Runs};
+pub use trie::Trie;
 
 /// What one id of a vocabulary stands for.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -32,6 +41,7 @@ pub struct Vocabulary {
     end_tokens: Vec<TokenId>,
     fingerprint: Fingerprint,
     longest: usize,
+    index: Arc<Index>,
 }
 
 /// A stable 128-bit name of a vocabulary: equal vocabularies have equal fingerprints on every
@@ -92,6 +102,7 @@ impl Vocabulary {
             end_tokens,
             fingerprint: Fingerprint(0),
             longest: 0,
+            index: Arc::default(),
         };
         for (index, token) in tokens.into_iter().enumerate() {
             let id = TokenId::from_index(index)
@@ -204,6 +215,18 @@ impl Vocabulary {
     #[must_use]
     pub fn decode(&self, tokens: &[TokenId]) -> Vec<u8> {
         tokens.iter().flat_map(|&token| self.bytes(token)).copied().collect()
+    }
+
+    /// Returns the trie of all text tokens, made at the first call.
+    #[must_use]
+    pub fn trie(&self) -> &Trie {
+        self.index.trie(self)
+    }
+
+    /// Returns the runs of class number `class` of [`Index::classes`], made at the first call.
+    #[must_use]
+    pub fn runs(&self, class: usize) -> Option<&Runs> {
+        self.index.runs(self, class)
     }
 
     fn compute_fingerprint(&self) -> Fingerprint {

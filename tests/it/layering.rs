@@ -4,12 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What every module may import.
-const COMMON: &[&str] = &["error", "ids", "limits", "step_error"];
+const COMMON: &[&str] = &["byteset", "error", "ids", "limits", "step_error"];
 
 /// Each module and what it may import beside [`COMMON`], itself and re-exports of those.
 ///
 /// ARCHITECTURE.md draws this. `engine` is the only module that sees both ends.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("byteset", &[]),
     ("error", &[]),
     ("ids", &[]),
     ("limits", &[]),
@@ -33,6 +34,7 @@ fn home_of(name: &str) -> Option<&'static str> {
         "ExprId" | "FamilyId" | "RuleId" | "StateId" | "TokenId" => "ids",
         "Budget" | "BudgetExceeded" | "Limits" => "limits",
         "StepError" => "step_error",
+        "ByteSet" => "byteset",
         "TokenMask" => "mask",
         "Vocabulary" => "vocab",
         _ => return None,

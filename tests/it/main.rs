@@ -6,4 +6,5 @@
 )]
 
 mod layering;
+mod masks;
 mod schemas;

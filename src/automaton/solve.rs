@@ -1,0 +1,294 @@
+//! Facts that depend on rules: which expressions contain the empty text, which have any text, and how
+//! long the shortest is.
+//!
+//! All three are one computation with different costs of a byte: the least cost of a text, where
+//! concatenation adds and union takes the minimum (Knuth, "A generalization of Dijkstra's algorithm",
+//! 1977). Rules and lazy members take part in a least fixpoint, found by passes until nothing
+//! changes; an alternative whose lower bound cannot improve the minimum is not looked at, so lazy
+//! members that cannot matter stay unexpanded. Intersections and complements are decided by exploring
+//! their derivatives.
+
+use hashbrown::{HashMap, HashSet};
+use smallvec::SmallVec;
+
+use crate::automaton::linear::Grower;
+use crate::error::Error;
+use crate::ids::ExprId;
+use crate::ir::{Arena, Expr, Liveness};
+
+type Map<T> = HashMap<ExprId, T, foldhash::fast::RandomState>;
+
+/// The cost of a language without a text.
+pub(crate) const NEVER: u32 = u32::MAX;
+
+/// What a byte costs, and so what the least cost of a text tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    /// A byte costs [`NEVER`]: the least cost is 0 exactly if the empty text is in the language.
+    Nullable,
+    /// A byte costs 0: the least cost is 0 exactly if there is any text.
+    Live,
+    /// A byte costs 1: the least cost is the length of the shortest text.
+    Least,
+}
+
+/// The final answers so far, for expressions of which the parts alone do not tell.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    by_question: [Map<u32>; 3],
+}
+
+impl Answers {
+    fn of(&mut self, question: Question) -> &mut Map<u32> {
+        &mut self.by_question[question as usize]
+    }
+}
+
+/// One evaluation: the values that rules and lazy members have so far.
+struct Fixpoint {
+    question: Question,
+    values: Map<u32>,
+    /// The calls and lazy members met, each with the expression that it stands for.
+    bodies: Vec<(ExprId, ExprId)>,
+    /// Values of this pass.
+    pass: Map<u32>,
+}
+
+/// An expression under evaluation: its members in the order of visit, and the value so far.
+struct Visit {
+    expr: ExprId,
+    members: SmallVec<[ExprId; 4]>,
+    next: usize,
+    value: u32,
+}
+
+impl Grower {
+    /// Returns whether the empty text is in the language of `expr`.
+    pub(crate) fn nullable(&mut self, expr: ExprId) -> Result<bool, Error> {
+        match self.grammar.arena.facts(expr).nullable {
+            Some(known) => Ok(known),
+            None => Ok(self.solve(Question::Nullable, expr)? == 0),
+        }
+    }
+
+    /// Returns whether the language of `expr` has any text.
+    pub(crate) fn live(&mut self, expr: ExprId) -> Result<bool, Error> {
+        let facts = self.grammar.arena.facts(expr);
+        if facts.regular && facts.positive {
+            return Ok(expr != Arena::EMPTY);
+        }
+        Ok(self.solve(Question::Live, expr)? == 0)
+    }
+
+    /// Returns the number of bytes of the shortest text of `expr`, or [`NEVER`].
+    pub(crate) fn least(&mut self, expr: ExprId) -> Result<u32, Error> {
+        self.solve(Question::Least, expr)
+    }
+
+    fn solve(&mut self, question: Question, expr: ExprId) -> Result<u32, Error> {
+        if let Some(&known) = self.answers.of(question).get(&expr) {
+            return Ok(known);
+        }
+        let mut fixpoint =
+            Fixpoint { question, values: Map::default(), bodies: Vec::new(), pass: Map::default() };
+        loop {
+            fixpoint.pass.clear();
+            let before = fixpoint.bodies.len();
+            let value = self.evaluate(&mut fixpoint, expr)?;
+            if question != Question::Least && value == 0 {
+                // Nothing can be better, and what has a text keeps it.
+                for (&expr, _) in fixpoint.values.iter().filter(|&(_, &value)| value == 0) {
+                    self.answers.of(question).insert(expr, 0);
+                }
+                self.answers.of(question).insert(expr, 0);
+                return Ok(0);
+            }
+            let mut changed = false;
+            let mut index = fixpoint.bodies.len();
+            // Last met first: values flow from the end of a chain of rules to its start.
+            while index > 0 {
+                index -= 1;
+                let (node, body) = fixpoint.bodies[index];
+                let value = self.evaluate(&mut fixpoint, body)?;
+                let old = fixpoint.values.insert(node, value);
+                changed |= old != Some(value);
+            }
+            if !changed && before == fixpoint.bodies.len() {
+                self.answers.of(question).extend(&fixpoint.values);
+                self.answers.of(question).insert(expr, value);
+                return Ok(value);
+            }
+        }
+    }
+
+    /// Returns the value of `expr` under the present values of the rules.
+    fn evaluate(&mut self, fixpoint: &mut Fixpoint, expr: ExprId) -> Result<u32, Error> {
+        let mut stack: Vec<Visit> = Vec::new();
+        let mut result = match self.enter(fixpoint, expr)? {
+            Ok(value) => return Ok(value),
+            Err(visit) => {
+                stack.push(visit);
+                None
+            }
+        };
+        loop {
+            let Some(top) = stack.last_mut() else { return Ok(result.unwrap_or(NEVER)) };
+            if let Some(value) = result.take() {
+                top.value = match self.grammar.arena.get(top.expr) {
+                    Expr::Alt(_) => top.value.min(value),
+                    &Expr::Repeat { min, .. } => value.saturating_mul(min),
+                    _ => top.value.saturating_add(value),
+                };
+            }
+            let union = matches!(self.grammar.arena.get(top.expr), Expr::Alt(_));
+            let next = top.members.get(top.next).copied().filter(|&member| {
+                let bound = match fixpoint.question {
+                    Question::Least => self.grammar.arena.facts(member).least,
+                    Question::Nullable | Question::Live => 0,
+                };
+                if union { bound < top.value } else { top.value != NEVER }
+            });
+            top.next += 1;
+            match next {
+                Some(member) => match self.enter(fixpoint, member)? {
+                    Ok(value) => result = Some(value),
+                    Err(visit) => stack.push(visit),
+                },
+                // Members of a union are sorted by their bounds, so none after this one matters.
+                None => {
+                    fixpoint.pass.insert(top.expr, top.value);
+                    result = Some(top.value);
+                    stack.pop();
+                }
+            }
+        }
+    }
+
+    /// Returns the value of `expr` if it is known or a leaf, else what to visit for it.
+    fn enter(
+        &mut self,
+        fixpoint: &mut Fixpoint,
+        expr: ExprId,
+    ) -> Result<Result<u32, Visit>, Error> {
+        let question = fixpoint.question;
+        let known = self.answers.of(question).get(&expr).or_else(|| fixpoint.pass.get(&expr));
+        if let Some(&value) = known {
+            return Ok(Ok(value));
+        }
+        self.budget.spend(1)?;
+        let facts = self.grammar.arena.facts(expr);
+        match (question, facts.nullable) {
+            (Question::Nullable, Some(nullable)) => {
+                return Ok(Ok(if nullable { 0 } else { NEVER }));
+            }
+            (Question::Live, _) if facts.regular && facts.positive => {
+                return Ok(Ok(if expr == Arena::EMPTY { NEVER } else { 0 }));
+            }
+            (Question::Least | Question::Live, Some(true)) => return Ok(Ok(0)),
+            _ => {}
+        }
+        let mut members: SmallVec<[ExprId; 4]> = SmallVec::new();
+        let mut start = 0;
+        match self.grammar.arena.get(expr) {
+            Expr::Empty => return Ok(Ok(NEVER)),
+            Expr::Epsilon => return Ok(Ok(0)),
+            Expr::Bytes(_) => return Ok(Ok(u32::from(question == Question::Least))),
+            &Expr::Concat(first, second) => members.extend([first, second]),
+            Expr::Alt(parts) => {
+                start = NEVER;
+                members.extend_from_slice(parts);
+                if question == Question::Least {
+                    members.sort_by_key(|&member| self.grammar.arena.facts(member).least);
+                }
+            }
+            // At least one copy: a repetition of none is nullable, and was answered above.
+            &Expr::Repeat { body, .. } | &Expr::Fresh(body) => members.push(body),
+            Expr::And(_) | Expr::Not(_) | Expr::Literals { .. } => {
+                let value = self.shortest(expr, question == Question::Live)?;
+                let value = if question == Question::Live && value != NEVER { 0 } else { value };
+                self.answers.of(question).insert(expr, value);
+                return Ok(Ok(value));
+            }
+            Expr::Call(_) | Expr::Lazy(_) => return Ok(Ok(self.node_value(fixpoint, expr)?)),
+        }
+        Ok(Err(Visit { expr, members, next: 0, value: start }))
+    }
+
+    /// Returns the present value of a call or lazy member, which joins the fixpoint when first met.
+    fn node_value(&mut self, fixpoint: &mut Fixpoint, node: ExprId) -> Result<u32, Error> {
+        if let Some(&value) = fixpoint.values.get(&node) {
+            return Ok(value);
+        }
+        let body = match *self.grammar.arena.get(node) {
+            Expr::Call(rule) => self.body(rule)?,
+            Expr::Lazy(family) => {
+                let hint =
+                    self.grammar.expander.as_ref().map_or(Liveness::Expand, |e| e.liveness(family));
+                match (fixpoint.question, hint) {
+                    (Question::Live, Liveness::Live) => Arena::EPSILON,
+                    (Question::Live, Liveness::Dead) => Arena::EMPTY,
+                    (Question::Live, Liveness::All(parts)) => self.grammar.arena.concat(&parts),
+                    _ => self.expansion(family)?,
+                }
+            }
+            _ => node,
+        };
+        fixpoint.values.insert(node, NEVER);
+        fixpoint.bodies.push((node, body));
+        Ok(NEVER)
+    }
+
+    /// Returns the length of the shortest text of a regular expression by exploring its derivatives,
+    /// or of any text if `any` (which is quicker, and remembers what it learns on the way).
+    fn shortest(&mut self, expr: ExprId, any: bool) -> Result<u32, Error> {
+        let mut seen: HashSet<ExprId, foldhash::fast::RandomState> = HashSet::default();
+        // Where each was reached from, so that all on the way to a text are known to have one.
+        let mut queue: Vec<(ExprId, usize, u32)> = vec![(expr, usize::MAX, 0)];
+        seen.insert(expr);
+        let mut next = 0;
+        let mut depth_first: Vec<usize> = vec![0];
+        let mut found = None;
+        while found.is_none() {
+            // Depth first finds some text soonest, breadth first the shortest.
+            let index = if any {
+                let Some(index) = depth_first.pop() else { break };
+                index
+            } else {
+                if next == queue.len() {
+                    break;
+                }
+                next += 1;
+                next - 1
+            };
+            let (at, _, length) = queue[index];
+            self.budget.spend(1)?;
+            let facts = self.grammar.arena.facts(at);
+            let live =
+                any && (facts.positive || self.answers.of(Question::Live).get(&at) == Some(&0));
+            if facts.nullable == Some(true) || live {
+                found = Some((index, length));
+                break;
+            }
+            if self.answers.of(Question::Live).get(&at) == Some(&NEVER) {
+                continue;
+            }
+            for part in self.linear(at)?.iter() {
+                if part.target != Arena::EMPTY && seen.insert(part.target) {
+                    depth_first.push(queue.len());
+                    queue.push((part.target, index, length + 1));
+                }
+            }
+        }
+        if let Some((mut index, length)) = found {
+            while let Some(&(at, from, _)) = queue.get(index) {
+                self.answers.of(Question::Live).insert(at, 0);
+                index = from;
+            }
+            return Ok(length);
+        }
+        for (at, ..) in queue {
+            self.answers.of(Question::Live).insert(at, NEVER);
+        }
+        Ok(NEVER)
+    }
+}

@@ -1,0 +1,363 @@
+//! The state table: expressions in, rows of moves out. Threads step along it.
+//!
+//! A state is a live expression; its row is computed when it is first used and never changes. Rows are
+//! read without a lock; only growing takes the one of the [`Grower`].
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use hashbrown::HashMap;
+
+use crate::automaton::linear::{Action, Grower, Part};
+use crate::error::Error;
+use crate::ids::{ExprId, StateId};
+use crate::ir::{Arena, ByteSet, Expr, Grammar, UNBOUNDED};
+use crate::limits::{Budget, BudgetExceeded, Limits};
+
+/// A byte automaton with a stack, grown on demand. `Send + Sync`.
+#[derive(Debug)]
+pub struct Automaton {
+    states: boxcar::Vec<State>,
+    grower: Mutex<Growth>,
+    limits: Limits,
+    start: StateId,
+}
+
+#[derive(Debug)]
+struct Growth {
+    grower: Grower,
+    ids: HashMap<ExprId, StateId, foldhash::fast::RandomState>,
+}
+
+/// One state.
+#[derive(Debug)]
+struct State {
+    expr: ExprId,
+    row: OnceLock<Row>,
+    mask_state: OnceLock<StateId>,
+}
+
+/// What each byte leads to from a state.
+#[derive(Debug)]
+pub struct Row {
+    /// The class of each byte: a position in `classes`.
+    class_of: Box<[u8; 256]>,
+    classes: Box<[Class]>,
+    /// Whether the state ends its rule.
+    accepting: bool,
+    /// Whether a text that must be fresh may begin or go on here.
+    recording: bool,
+}
+
+/// What the bytes of one class lead to.
+#[derive(Debug)]
+struct Class {
+    /// The only target, if there is one and neither frames nor another activation are involved.
+    simple: Option<StateId>,
+    moves: Box<[Move]>,
+}
+
+/// One transition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// The next state.
+    pub target: StateId,
+    /// The states to return to when the target's rule ends, outermost first.
+    pub pushes: Box<[StateId]>,
+    /// Whether the target belongs to a new rule activation.
+    pub fresh: bool,
+    /// Whether the first of `pushes` belongs to the present activation.
+    pub keep: bool,
+    /// What the byte does to the history register.
+    pub action: Action,
+}
+
+impl Row {
+    /// Returns the transitions on `byte`.
+    #[must_use]
+    pub fn moves(&self, byte: u8) -> &[Move] {
+        &self.classes[usize::from(self.class_of[usize::from(byte)])].moves
+    }
+
+    /// Returns the next state on `byte` if it is the only one and no frame is pushed. The history
+    /// register is not considered.
+    #[must_use]
+    pub fn simple(&self, byte: u8) -> Option<StateId> {
+        self.classes[usize::from(self.class_of[usize::from(byte)])].simple
+    }
+
+    /// Returns whether the state ends its rule.
+    #[must_use]
+    pub const fn is_accepting(&self) -> bool {
+        self.accepting
+    }
+
+    /// Returns whether a text that must be fresh may begin or go on with the next byte.
+    #[must_use]
+    pub const fn is_recording(&self) -> bool {
+        self.recording
+    }
+
+    /// Returns the bytes that lead anywhere from here.
+    #[must_use]
+    pub fn bytes(&self) -> ByteSet {
+        (0..=255).filter(|&byte| !self.moves(byte).is_empty()).collect()
+    }
+}
+
+impl Automaton {
+    /// Returns the automaton of `grammar`. Nothing but the start state is grown.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::ErrorKind::Unsatisfiable`] if nothing matches the grammar, and
+    /// [`crate::ErrorKind::BudgetExceeded`].
+    pub fn new(grammar: Grammar, limits: Limits) -> Result<Self, Error> {
+        grammar.arena.check()?;
+        let start = grammar.start;
+        let mut grower = Grower::new(grammar, limits.clone());
+        if !grower.live(start)? {
+            let text = "nothing satisfies this grammar, so nothing could be generated";
+            return Err(Error::new(crate::ErrorKind::Unsatisfiable, text));
+        }
+        let states = boxcar::Vec::new();
+        let mut growth = Growth { grower, ids: HashMap::default() };
+        let start = growth.state(&states, start)?;
+        Ok(Self { states, grower: Mutex::new(growth), limits, start })
+    }
+
+    /// Returns the start state.
+    #[must_use]
+    pub const fn start(&self) -> StateId {
+        self.start
+    }
+
+    /// Returns the number of states so far.
+    #[must_use]
+    pub fn state_count(&self) -> usize {
+        self.states.count()
+    }
+
+    /// Returns the number of expressions so far.
+    #[must_use]
+    pub fn expression_count(&self) -> usize {
+        self.lock().grower.grammar.arena.len()
+    }
+
+    /// Returns the limits.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Calls `look` with the grammar as it is grown so far.
+    pub fn with_grammar<T>(&self, look: impl FnOnce(&Grammar) -> T) -> T {
+        look(&self.lock().grower.grammar)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Growth> {
+        // A panic while growing leaves memo tables that are each either absent or complete.
+        self.grower.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a fresh budget for one step: a mask, or an accepted token.
+    #[must_use]
+    pub const fn step_budget(&self) -> Budget {
+        Budget::new("step_work", self.limits.step_work)
+    }
+
+    /// Grows the tables with `work`, which spends from `budget`.
+    fn grow<T>(
+        &self,
+        budget: &mut Budget,
+        work: impl FnOnce(&mut Growth) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut growth = self.lock();
+        std::mem::swap(&mut growth.grower.budget, budget);
+        let result = work(&mut growth);
+        std::mem::swap(&mut growth.grower.budget, budget);
+        result
+    }
+
+    /// Returns the row of `state`, computing it if this is its first use.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::ErrorKind::BudgetExceeded`], or what expanding a lazy part says.
+    pub fn row(&self, state: StateId, budget: &mut Budget) -> Result<&Row, Error> {
+        let entry = &self.states[state.index()];
+        if let Some(row) = entry.row.get() {
+            return Ok(row);
+        }
+        let row = self.grow(budget, |growth| growth.make_row(&self.states, entry.expr))?;
+        Ok(entry.row.get_or_init(|| row))
+    }
+
+    /// Returns the state that has the same masks as `state` for tokens of at most `reach` bytes, with
+    /// counters that no token can exhaust taken as endless, so that positions of a long counted loop
+    /// share their masks. `reach` must be the same in every call.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::ErrorKind::BudgetExceeded`].
+    pub fn mask_state(
+        &self,
+        state: StateId,
+        reach: u32,
+        budget: &mut Budget,
+    ) -> Result<StateId, Error> {
+        let entry = &self.states[state.index()];
+        if let Some(&known) = entry.mask_state.get() {
+            return Ok(known);
+        }
+        let known = self.grow(budget, |growth| {
+            let clamped = growth.grower.clamp(entry.expr, reach);
+            growth.grower.grammar.arena.check()?;
+            if clamped == entry.expr { Ok(state) } else { growth.state(&self.states, clamped) }
+        })?;
+        Ok(*entry.mask_state.get_or_init(|| known))
+    }
+
+    /// Returns the number of bytes of the shortest text that ends the rule of `state`.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::ErrorKind::BudgetExceeded`], or what expanding a lazy part says.
+    pub fn least(&self, state: StateId, budget: &mut Budget) -> Result<u32, Error> {
+        let expr = self.states[state.index()].expr;
+        self.grow(budget, |growth| growth.grower.least(expr))
+    }
+
+    /// Returns the expression of `state`.
+    #[must_use]
+    pub fn expr(&self, state: StateId) -> ExprId {
+        self.states[state.index()].expr
+    }
+}
+
+impl Growth {
+    /// Returns the state of a live expression.
+    fn state(&mut self, states: &boxcar::Vec<State>, expr: ExprId) -> Result<StateId, Error> {
+        if let Some(&id) = self.ids.get(&expr) {
+            return Ok(id);
+        }
+        let limit = self.grower.limits.states;
+        if states.count() >= limit {
+            return Err(BudgetExceeded::new("states", limit as u64).into());
+        }
+        let index = states.push(State { expr, row: OnceLock::new(), mask_state: OnceLock::new() });
+        let id = StateId::from_index(index)
+            .ok_or_else(|| Error::from(BudgetExceeded::new("states", u64::from(u32::MAX))))?;
+        self.ids.insert(expr, id);
+        Ok(id)
+    }
+
+    fn make_row(&mut self, states: &boxcar::Vec<State>, expr: ExprId) -> Result<Row, Error> {
+        let accepting = self.grower.nullable(expr)?;
+        let parts = self.grower.linear(expr)?;
+        let mut moves: Vec<(ByteSet, Move)> = Vec::with_capacity(parts.len());
+        for part in parts.iter() {
+            if let Some(next) = self.make_move(states, part)? {
+                moves.push((part.bytes, next));
+            }
+        }
+        let recording = moves.iter().any(|(_, next)| next.action != Action::None && !next.fresh);
+        let mut class_of = Box::new([0_u8; 256]);
+        let mut classes: Vec<Class> = Vec::new();
+        let mut members: Vec<Vec<usize>> = Vec::new();
+        for byte in 0..=255_u8 {
+            let here: Vec<usize> =
+                (0..moves.len()).filter(|&index| moves[index].0.contains(byte)).collect();
+            let class = members.iter().position(|known| *known == here).unwrap_or_else(|| {
+                classes
+                    .push(Class::new(here.iter().map(|&index| moves[index].1.clone()).collect()));
+                members.push(here);
+                members.len() - 1
+            });
+            // At most 256 classes, as there are 256 bytes.
+            class_of[usize::from(byte)] = u8::try_from(class).unwrap_or(u8::MAX);
+        }
+        Ok(Row { class_of, classes: classes.into(), accepting, recording })
+    }
+
+    /// Returns the transition of a part, or `None` if no text could follow.
+    fn make_move(
+        &mut self,
+        states: &boxcar::Vec<State>,
+        part: &Part,
+    ) -> Result<Option<Move>, Error> {
+        for &expr in std::iter::once(&part.target).chain(&part.pushes) {
+            if !self.grower.live(expr)? {
+                return Ok(None);
+            }
+        }
+        let target = self.state(states, part.target)?;
+        let mut pushes = Vec::with_capacity(part.pushes.len());
+        for &expr in &part.pushes {
+            pushes.push(self.state(states, expr)?);
+        }
+        Ok(Some(Move {
+            target,
+            pushes: pushes.into(),
+            fresh: part.fresh,
+            keep: part.keep,
+            action: part.action,
+        }))
+    }
+}
+
+impl Class {
+    fn new(moves: Vec<Move>) -> Self {
+        let simple = match &moves[..] {
+            [one] if !one.fresh && one.pushes.is_empty() && one.action != Action::Close => {
+                Some(one.target)
+            }
+            _ => None,
+        };
+        Self { simple, moves: moves.into() }
+    }
+}
+
+impl Grower {
+    /// Returns `expr` with every counter on its spine that `reach` bytes cannot exhaust made endless.
+    ///
+    /// A token of `reach` bytes makes at most `reach` copies of a body that is not nullable. So a
+    /// maximum above `reach` may be dropped, and a minimum above it lowered to `reach + 1`, without
+    /// changing which tokens lead to a live state. Counters under intersections and complements stay:
+    /// there the count decides far ahead what is live.
+    fn clamp(&mut self, expr: ExprId, reach: u32) -> ExprId {
+        match self.grammar.arena.get(expr).clone() {
+            Expr::Alt(parts) => {
+                let clamped: Vec<_> =
+                    parts.iter().map(|&part| self.clamp_spine(part, reach)).collect();
+                self.arena().alt(&clamped)
+            }
+            _ => self.clamp_spine(expr, reach),
+        }
+    }
+
+    /// Clamps the counters of a concatenation.
+    fn clamp_spine(&mut self, expr: ExprId, reach: u32) -> ExprId {
+        let mut spine = Vec::new();
+        let mut rest = expr;
+        while let Expr::Concat(head, tail) = *self.grammar.arena.get(rest) {
+            spine.push(head);
+            rest = tail;
+        }
+        spine.push(rest);
+        let mut result = Arena::EPSILON;
+        for part in spine.into_iter().rev() {
+            let part = match *self.grammar.arena.get(part) {
+                Expr::Repeat { body, min, max }
+                    if (min > reach || max != UNBOUNDED && max > reach)
+                        && self.grammar.arena.facts(body).nullable == Some(false) =>
+                {
+                    let max = if max > reach { UNBOUNDED } else { max };
+                    self.arena().repeat(body, min.min(reach + 1), max)
+                }
+                _ => part,
+            };
+            result = self.arena().concat2(part, result);
+        }
+        result
+    }
+}

@@ -1,0 +1,292 @@
+//! The matcher: where one sequence stands under a grammar. Tokens in, masks out.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::automaton::{self, Configuration, Thread};
+use crate::ids::TokenId;
+use crate::mask::TokenMask;
+use crate::step_error::StepError;
+use crate::token::TokenAutomaton;
+
+/// The state of one sequence. Cloning it costs a few reference counts and its rollback history.
+///
+/// ```
+/// use std::sync::Arc;
+/// use schemac::ir::Grammar;
+/// use schemac::token::{Matcher, TokenAutomaton};
+/// use schemac::vocab::Token;
+/// use schemac::{Limits, TokenId, Vocabulary};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut tokens: Vec<_> = (0..=255).map(|byte| Token::Text([byte].into())).collect();
+/// tokens.push(Token::Special("<end>".into()));
+/// let vocabulary = Vocabulary::new(tokens, [TokenId::new(256)])?;
+/// let mut grammar = Grammar::new(1_000);
+/// grammar.start = grammar.arena.literals(["yes", "yes!", "no"]);
+/// let automaton = TokenAutomaton::new(grammar, Arc::new(vocabulary), Limits::default())?;
+/// let mut matcher = Matcher::new(Arc::new(automaton));
+/// matcher.accept_bytes(b"yes")?;
+/// assert!(matcher.is_accepting()?);
+/// assert_eq!(matcher.legal_bytes()?, b"!");
+/// assert!(matcher.mask()?.contains(TokenId::new(256)));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Matcher {
+    automaton: Arc<TokenAutomaton>,
+    threads: Configuration,
+    finished: bool,
+    steps: usize,
+    /// The configurations before the last steps, oldest first.
+    history: VecDeque<(Configuration, bool)>,
+}
+
+impl Matcher {
+    /// Returns a matcher at the start of the grammar.
+    #[must_use]
+    pub fn new(automaton: Arc<TokenAutomaton>) -> Self {
+        let start = Thread::start(automaton.automaton());
+        Self {
+            automaton,
+            threads: smallvec::smallvec![start],
+            finished: false,
+            steps: 0,
+            history: VecDeque::new(),
+        }
+    }
+
+    /// Returns the compiled grammar.
+    #[must_use]
+    pub const fn automaton(&self) -> &Arc<TokenAutomaton> {
+        &self.automaton
+    }
+
+    /// Returns the tokens that are legal next; end tokens are among them exactly if the output so far
+    /// is complete. The mask is never empty.
+    ///
+    /// Costs a few lookups once the state's mask is known, and a walk over a part of the vocabulary
+    /// the first time.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::Finished`] after an end token, [`StepError::AllTokensIllegal`] if the vocabulary
+    /// cannot spell what the grammar needs, [`StepError::BudgetExceeded`].
+    pub fn mask(&self) -> Result<TokenMask, StepError> {
+        if self.finished {
+            return Err(StepError::Finished);
+        }
+        let mut budget = self.automaton.automaton().step_budget();
+        let mask = self.automaton.mask(&self.threads, &mut budget)?;
+        if mask.is_empty() {
+            return Err(StepError::AllTokensIllegal {
+                step: self.steps,
+                state: self.describe(),
+                legal_bytes: self.legal_bytes()?,
+            });
+        }
+        Ok(mask)
+    }
+
+    /// Accepts one token. A failure leaves the matcher as it was.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::TokenRejected`] if the token is not legal, [`StepError::Finished`] after an end
+    /// token, [`StepError::BudgetExceeded`].
+    pub fn accept(&mut self, token: TokenId) -> Result<(), StepError> {
+        if self.finished {
+            return Err(StepError::Finished);
+        }
+        let rejected =
+            |legal_prefix| StepError::TokenRejected { step: self.steps, token, legal_prefix };
+        let automaton = &self.automaton;
+        if automaton.vocabulary().is_end(token) {
+            if !self.is_accepting()? {
+                return Err(rejected(0));
+            }
+            let threads = self.threads.clone();
+            self.advance(threads);
+            self.finished = true;
+            return Ok(());
+        }
+        let bytes = automaton.vocabulary().bytes(token);
+        if bytes.is_empty() {
+            return Err(rejected(0));
+        }
+        let mut budget = automaton.automaton().step_budget();
+        match automaton.after(&self.threads, bytes, &mut budget)? {
+            Ok(threads) => {
+                self.advance(threads);
+                Ok(())
+            }
+            Err(legal_prefix) => Err(rejected(legal_prefix)),
+        }
+    }
+
+    /// Accepts a text, as one step. A failure leaves the matcher as it was.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::BytesRejected`] if the text is not legal, [`StepError::Finished`] after an end
+    /// token, [`StepError::BudgetExceeded`].
+    pub fn accept_bytes(&mut self, bytes: &[u8]) -> Result<(), StepError> {
+        if self.finished {
+            return Err(StepError::Finished);
+        }
+        let mut budget = self.automaton.automaton().step_budget();
+        match self.automaton.after(&self.threads, bytes, &mut budget)? {
+            Ok(threads) => {
+                self.advance(threads);
+                Ok(())
+            }
+            Err(legal_prefix) => {
+                let before =
+                    self.automaton.after(&self.threads, &bytes[..legal_prefix], &mut budget)?;
+                let legal = match before {
+                    Ok(threads) => {
+                        automaton::legal_bytes(self.automaton.automaton(), &threads, &mut budget)?
+                    }
+                    Err(_) => crate::ir::ByteSet::EMPTY,
+                };
+                Err(StepError::BytesRejected { legal_prefix, legal_bytes: legal.iter().collect() })
+            }
+        }
+    }
+
+    fn advance(&mut self, threads: Configuration) {
+        let before = std::mem::replace(&mut self.threads, threads);
+        if self.history.len() == self.automaton.automaton().limits().rollback {
+            self.history.pop_front();
+        }
+        self.history.push_back((before, self.finished));
+        self.steps += 1;
+    }
+
+    /// Returns whether the output so far is complete.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::BudgetExceeded`].
+    pub fn is_accepting(&self) -> Result<bool, StepError> {
+        let mut budget = self.automaton.automaton().step_budget();
+        Ok(automaton::is_accepting(self.automaton.automaton(), &self.threads, &mut budget)?)
+    }
+
+    /// Returns whether an end token was accepted.
+    #[must_use]
+    pub const fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Returns the bytes that are legal next, ascending, whether or not a token can spell them.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::BudgetExceeded`].
+    pub fn legal_bytes(&self) -> Result<Vec<u8>, StepError> {
+        if self.finished {
+            return Ok(Vec::new());
+        }
+        let mut budget = self.automaton.automaton().step_budget();
+        let bytes = automaton::legal_bytes(self.automaton.automaton(), &self.threads, &mut budget)?;
+        Ok(bytes.iter().collect())
+    }
+
+    /// Returns the bytes that must come next, at most `most`: as long as there is one legal byte and
+    /// the output is not complete.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::BudgetExceeded`].
+    pub fn forced_bytes(&self, most: usize) -> Result<Vec<u8>, StepError> {
+        let mut forced = Vec::new();
+        let mut threads = self.threads.clone();
+        let automaton = self.automaton.automaton();
+        let mut budget = automaton.step_budget();
+        while !self.finished && forced.len() < most {
+            if automaton::is_accepting(automaton, &threads, &mut budget)? {
+                break;
+            }
+            let legal = automaton::legal_bytes(automaton, &threads, &mut budget)?;
+            let (Some(byte), 1) = (legal.first(), legal.len()) else { break };
+            threads = automaton::step(automaton, &threads, byte, &mut budget)?;
+            forced.push(byte);
+        }
+        Ok(forced)
+    }
+
+    /// Returns a text of the least number of bytes that completes the output; empty if it is complete.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::BudgetExceeded`].
+    pub fn shortest_completion(&self) -> Result<Vec<u8>, StepError> {
+        if self.finished {
+            return Ok(Vec::new());
+        }
+        let mut budget = self.automaton.automaton().step_budget();
+        Ok(automaton::shortest_completion(self.automaton.automaton(), &self.threads, &mut budget)?)
+    }
+
+    /// Returns a lower bound of the number of bytes that complete the output, exact unless a text
+    /// that must be fresh stands in the way. Cheaper than [`Matcher::shortest_completion`].
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::BudgetExceeded`].
+    pub fn bytes_to_complete(&self) -> Result<u64, StepError> {
+        if self.finished {
+            return Ok(0);
+        }
+        let mut budget = self.automaton.automaton().step_budget();
+        Ok(automaton::needed(self.automaton.automaton(), &self.threads, &mut budget)?)
+    }
+
+    /// Goes back to where the sequence stood `steps` steps ago. Costs no more than the history given
+    /// up.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::RollbackTooFar`] past the start, or past [`crate::Limits::rollback`] steps.
+    pub fn rollback(&mut self, steps: usize) -> Result<(), StepError> {
+        if steps > self.history.len() {
+            return Err(StepError::RollbackTooFar { asked: steps, available: self.history.len() });
+        }
+        for _ in 0..steps {
+            if let Some((threads, finished)) = self.history.pop_back() {
+                self.threads = threads;
+                self.finished = finished;
+                self.steps -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes back to the start of the grammar.
+    pub fn reset(&mut self) {
+        *self = Self::new(self.automaton.clone());
+    }
+
+    /// Returns the number of steps since the start.
+    #[must_use]
+    pub const fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// Returns what the grammar is in the middle of, for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let frames = self.threads.iter().map(Thread::depth).max().unwrap_or(0);
+        match self.threads.first() {
+            Some(thread) => format!(
+                "state {}, {} frames deep, {} threads",
+                thread.state().get(),
+                frames,
+                self.threads.len()
+            ),
+            None => "no state".into(),
+        }
+    }
+}

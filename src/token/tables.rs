@@ -1,0 +1,347 @@
+//! The tables that all sequences under one grammar share: local masks, rests, and unions.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use crate::automaton::{self, Automaton, Configuration, Frame, Thread};
+use crate::error::Error;
+use crate::ids::{StateId, TokenId};
+use crate::ir::{Grammar, NotEnforced};
+use crate::limits::{Budget, Limits};
+use crate::mask::TokenMask;
+use crate::token::local::{self, Local};
+use crate::vocab::{Trie, Vocabulary};
+
+/// Where a trie of rests goes on: the state, the rests, and the frames below.
+type Pending<'a> = (StateId, RestId, Option<&'a Arc<Frame>>);
+
+type Map<K, V> = RwLock<HashMap<K, V, foldhash::fast::RandomState>>;
+
+/// A grammar compiled against a vocabulary: states, and for each the set of legal tokens, computed
+/// when it is first needed and then kept for all sequences. `Send + Sync`; share it in an [`Arc`].
+#[derive(Debug)]
+pub struct TokenAutomaton {
+    automaton: Automaton,
+    vocabulary: Arc<Vocabulary>,
+    not_enforced: Vec<NotEnforced>,
+    /// Local masks by state and rests.
+    locals: Map<(StateId, RestId), Entry>,
+    /// Tries of rests; number 0 stands for the vocabulary's own.
+    rests: RwLock<Rests>,
+    /// Unions by the numbers of their members, and whether end tokens are added.
+    unions: Map<(SmallVec<[u32; 4]>, bool), TokenMask>,
+    end_mask: TokenMask,
+    next_number: AtomicUsize,
+    mask_bytes: AtomicUsize,
+    thread_limited: AtomicU64,
+}
+
+/// An interned trie of rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct RestId(u32);
+
+impl RestId {
+    const VOCABULARY: Self = Self(0);
+}
+
+#[derive(Debug, Default)]
+struct Rests {
+    tries: Vec<Arc<Trie>>,
+    by_hash: HashMap<u64, Vec<u32>, foldhash::fast::RandomState>,
+    hasher: foldhash::fast::RandomState,
+}
+
+/// A local mask with its number, and the rests that go on below.
+#[derive(Clone, Debug)]
+struct Entry {
+    number: u32,
+    local: Arc<Local>,
+    below: Option<RestId>,
+}
+
+/// What an automaton has grown to. A number of bytes counts masks and tries, not states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Expressions of the grammar and its derivatives.
+    pub expressions: usize,
+    /// States of the byte automaton.
+    pub states: usize,
+    /// Local masks: one for each state and trie of rests that was met.
+    pub local_masks: usize,
+    /// Masks of configurations that are unions of several local masks.
+    pub unions: usize,
+    /// Tries of token rests.
+    pub rests: usize,
+    /// Bytes of all memoised masks and tries.
+    pub mask_bytes: usize,
+    /// Tokens that were illegal only because of [`Limits::threads`].
+    pub thread_limited: u64,
+}
+
+impl TokenAutomaton {
+    /// Returns the token automaton of `grammar` over `vocabulary`. Computes no mask yet.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::ErrorKind::Unsatisfiable`] if nothing matches the grammar, and
+    /// [`crate::ErrorKind::BudgetExceeded`].
+    pub fn new(
+        mut grammar: Grammar,
+        vocabulary: Arc<Vocabulary>,
+        limits: Limits,
+    ) -> Result<Self, Error> {
+        let not_enforced = std::mem::take(&mut grammar.not_enforced);
+        let automaton = Automaton::new(grammar, limits)?;
+        let end_mask = TokenMask::from_ids(vocabulary.len(), vocabulary.end_tokens().to_vec());
+        Ok(Self {
+            automaton,
+            vocabulary,
+            not_enforced,
+            locals: Map::default(),
+            rests: RwLock::default(),
+            unions: Map::default(),
+            end_mask,
+            next_number: AtomicUsize::new(0),
+            mask_bytes: AtomicUsize::new(0),
+            thread_limited: AtomicU64::new(0),
+        })
+    }
+
+    /// Returns the vocabulary.
+    #[must_use]
+    pub const fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// Returns the byte automaton.
+    #[must_use]
+    pub const fn automaton(&self) -> &Automaton {
+        &self.automaton
+    }
+
+    /// Returns the constraints that were loosened on request.
+    #[must_use]
+    pub fn not_enforced(&self) -> &[NotEnforced] {
+        &self.not_enforced
+    }
+
+    /// Returns what the automaton has grown to so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats {
+            expressions: self.automaton.expression_count(),
+            states: self.automaton.state_count(),
+            local_masks: read(&self.locals).len(),
+            unions: read(&self.unions).len(),
+            rests: read(&self.rests).tries.len(),
+            mask_bytes: self.mask_bytes.load(Ordering::Relaxed),
+            thread_limited: self.thread_limited.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Returns the tokens that are legal in a configuration, end tokens included.
+    pub(crate) fn mask(&self, threads: &[Thread], budget: &mut Budget) -> Result<TokenMask, Error> {
+        let mut parts: SmallVec<[Entry; 4]> = SmallVec::new();
+        let mut accepting = false;
+        let mut registers = threads.iter().any(|thread| thread.register.is_some());
+        let mut pending: SmallVec<[Pending<'_>; 4]> = threads
+            .iter()
+            .map(|thread| (thread.state, RestId::VOCABULARY, thread.stack.as_ref()))
+            .collect();
+        let mut seen: SmallVec<[(StateId, RestId, *const Frame); 8]> = SmallVec::new();
+        while let Some((state, rest, stack)) = pending.pop() {
+            let key = (state, rest, stack.map_or(std::ptr::null(), Arc::as_ptr));
+            if seen.contains(&key) {
+                continue;
+            }
+            seen.push(key);
+            let entry = self.local(state, rest, budget)?;
+            let goes_on = [entry.local.ends.then_some(rest), entry.below];
+            match stack {
+                Some(frame) => {
+                    registers |= frame.register.is_some() && goes_on.iter().any(Option::is_some);
+                    for rest in goes_on.into_iter().flatten() {
+                        pending.push((frame.ret, rest, frame.parent.as_ref()));
+                    }
+                }
+                None => accepting |= entry.local.ends && rest == RestId::VOCABULARY,
+            }
+            if !parts.iter().any(|part| part.number == entry.number) {
+                parts.push(entry);
+            }
+        }
+        let mut mask = self.union(&parts, accepting);
+        if registers
+            || parts.iter().any(|part| part.local.closers.iter().any(|&(_, closes)| closes > 1))
+        {
+            mask = self.without_repeats(threads, &parts, registers, mask, budget)?;
+        }
+        let most: usize = parts.iter().map(|part| part.local.threads).sum();
+        if most > self.automaton.limits().threads {
+            mask = self.within_thread_limit(threads, &mask, budget)?;
+        }
+        Ok(mask)
+    }
+
+    /// Returns the local mask of a state over a trie of rests.
+    fn local(&self, state: StateId, rest: RestId, budget: &mut Budget) -> Result<Entry, Error> {
+        let reach = u32::try_from(self.vocabulary.longest()).unwrap_or(u32::MAX - 1);
+        let state = self.automaton.mask_state(state, reach, budget)?;
+        if let Some(entry) = read(&self.locals).get(&(state, rest)) {
+            return Ok(entry.clone());
+        }
+        let (local, below) = if rest == RestId::VOCABULARY {
+            local::of_vocabulary(&self.automaton, &self.vocabulary, state, budget)?
+        } else {
+            let trie = read(&self.rests).tries[rest.0 as usize - 1].clone();
+            local::of_trie(&self.automaton, &trie, self.vocabulary.len(), state, budget)?
+        };
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let below = if below.is_empty() { None } else { Some(self.intern_rests(below)) };
+        let entry = Entry {
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+            local: Arc::new(local),
+            below,
+        };
+        if self.reserve(entry.local.mask.memory() + entry.local.closers.len() * 8 + 128) {
+            return Ok(write(&self.locals).entry((state, rest)).or_insert(entry).clone());
+        }
+        Ok(entry)
+    }
+
+    /// Takes `bytes` from the memory limit of masks, and returns whether they were left.
+    fn reserve(&self, bytes: usize) -> bool {
+        let limit = self.automaton.limits().mask_bytes;
+        let taken = self.mask_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            used.checked_add(bytes).filter(|&sum| sum <= limit)
+        });
+        taken.is_ok()
+    }
+
+    fn intern_rests(&self, trie: Trie) -> RestId {
+        let mut rests = write(&self.rests);
+        let hash = trie.content_hash(&rests.hasher);
+        let Rests { tries, by_hash, .. } = &mut *rests;
+        let same = by_hash.entry(hash).or_default();
+        if let Some(&known) = same.iter().find(|&&index| *tries[index as usize - 1] == trie) {
+            return RestId(known);
+        }
+        self.mask_bytes.fetch_add(trie.memory(), Ordering::Relaxed);
+        tries.push(Arc::new(trie));
+        let id = u32::try_from(tries.len()).unwrap_or(u32::MAX);
+        same.push(id);
+        RestId(id)
+    }
+
+    fn union(&self, parts: &[Entry], accepting: bool) -> TokenMask {
+        if let ([one], false) = (parts, accepting) {
+            return one.local.mask.clone();
+        }
+        let mut key: SmallVec<[u32; 4]> = parts.iter().map(|part| part.number).collect();
+        key.sort_unstable();
+        let key = (key, accepting);
+        if let Some(mask) = read(&self.unions).get(&key) {
+            return mask.clone();
+        }
+        let mut mask =
+            if accepting { self.end_mask.clone() } else { TokenMask::empty(self.vocabulary.len()) };
+        for part in parts {
+            mask = mask.union(&part.local.mask);
+        }
+        if self.reserve(mask.memory() + 64) {
+            write(&self.unions).insert(key, mask.clone());
+        }
+        mask
+    }
+
+    /// Takes from `mask` the tokens that would write a text again which must be fresh.
+    ///
+    /// Candidates are the tokens that end an open text of a register in one of the ways in which it
+    /// was ended before, and those that end other such texts; each is tried on the threads.
+    fn without_repeats(
+        &self,
+        threads: &[Thread],
+        parts: &[Entry],
+        registers: bool,
+        mask: TokenMask,
+        budget: &mut Budget,
+    ) -> Result<TokenMask, Error> {
+        let mut candidates: Vec<TokenId> = Vec::new();
+        for part in parts {
+            let closers = part.local.closers.iter();
+            candidates
+                .extend(closers.filter(|&&(_, n)| registers || n > 1).map(|&(token, _)| token));
+        }
+        let trie = self.vocabulary.trie();
+        for register in threads.iter().filter_map(|thread| thread.register.as_ref()) {
+            let open: Arc<[u8]> = register.open.as_slice().into();
+            for text in
+                register.seen.range(open.clone()..).take_while(|text| text.starts_with(&open))
+            {
+                budget.spend(1)?;
+                if let Some(node) = trie.find(&text[open.len()..]) {
+                    candidates.extend_from_slice(trie.subtree_tokens(node));
+                }
+            }
+        }
+        candidates.sort_unstable();
+        candidates.dedup();
+        let mut removed = Vec::new();
+        for token in candidates {
+            if mask.contains(token)
+                && self.after(threads, self.vocabulary.bytes(token), budget)?.is_err()
+            {
+                removed.push(token);
+            }
+        }
+        Ok(if removed.is_empty() { mask } else { mask.without(&removed) })
+    }
+
+    /// Takes from `mask` the tokens that would lead to more threads than allowed, by trying each.
+    fn within_thread_limit(
+        &self,
+        threads: &[Thread],
+        mask: &TokenMask,
+        budget: &mut Budget,
+    ) -> Result<TokenMask, Error> {
+        let mut removed = Vec::new();
+        for token in mask.iter().filter(|&token| !self.vocabulary.is_end(token)) {
+            if self.after(threads, self.vocabulary.bytes(token), budget)?.is_err() {
+                removed.push(token);
+            }
+        }
+        self.thread_limited.fetch_add(removed.len() as u64, Ordering::Relaxed);
+        Ok(mask.without(&removed))
+    }
+
+    /// Returns the configuration after `bytes`, or the number of bytes that were legal.
+    pub(crate) fn after(
+        &self,
+        threads: &[Thread],
+        bytes: &[u8],
+        budget: &mut Budget,
+    ) -> Result<Result<Configuration, usize>, Error> {
+        let limit = self.automaton.limits().threads;
+        let mut threads: Configuration = threads.into();
+        for (index, &byte) in bytes.iter().enumerate() {
+            threads = automaton::step(&self.automaton, &threads, byte, budget)?;
+            if threads.is_empty() || threads.len() > limit {
+                return Ok(Err(index));
+            }
+        }
+        Ok(Ok(threads))
+    }
+}
+
+/// Locks for reading. A panic elsewhere leaves the memo tables usable: entries are whole or absent.
+fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}

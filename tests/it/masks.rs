@@ -1,0 +1,272 @@
+//! Masks against brute force: a mask must equal the set of tokens whose bytes, fed one by one to the
+//! byte automaton, stay in the grammar; and that automaton must equal a naive matcher.
+
+use std::sync::Arc;
+
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use rand_chacha::rand_core::RngCore;
+use schemac::ir::{Arena, ByteSet, Expr, Grammar, UNBOUNDED};
+use schemac::token::{Matcher, TokenAutomaton};
+use schemac::vocab::Token;
+use schemac::{ExprId, Limits, TokenId, Vocabulary};
+
+/// Returns a small vocabulary over a small alphabet: all short strings, and some longer ones.
+pub(crate) fn small_vocabulary(alphabet: &[u8], seed: u64) -> Arc<Vocabulary> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut tokens: Vec<Token> = alphabet.iter().map(|&b| Token::Text([b].into())).collect();
+    for _ in 0..150 {
+        let length = rng.random_range(2..=7);
+        let text: Vec<u8> =
+            (0..length).map(|_| alphabet[rng.random_range(0..alphabet.len())]).collect();
+        tokens.push(Token::Text(text.into()));
+    }
+    tokens.push(Token::Special("end".into()));
+    tokens.push(Token::Unused);
+    tokens.push(Token::Special("also end".into()));
+    let ends = [tokens.len() - 3, tokens.len() - 1].map(|i| TokenId::from_index(i).unwrap());
+    Arc::new(Vocabulary::new(tokens, ends).unwrap())
+}
+
+/// Returns the legal tokens by trying each on a clone.
+pub(crate) fn brute_force(matcher: &Matcher) -> Vec<TokenId> {
+    let vocabulary = matcher.automaton().vocabulary();
+    vocabulary.ids().filter(|&token| matcher.clone().accept(token).is_ok()).collect()
+}
+
+/// Walks at random and compares every mask on the way; returns the number of masks compared.
+pub(crate) fn check_walk(automaton: &Arc<TokenAutomaton>, rng: &mut StdRng, steps: usize) -> usize {
+    let mut matcher = Matcher::new(automaton.clone());
+    let mut compared = 0;
+    for _ in 0..steps {
+        let expected = brute_force(&matcher);
+        let mask = match matcher.mask() {
+            Ok(mask) => mask,
+            Err(error) => {
+                assert!(expected.is_empty(), "{error} where {expected:?} are legal");
+                break;
+            }
+        };
+        let legal: Vec<TokenId> = mask.iter().collect();
+        assert_eq!(legal, expected, "after {} steps at {}", matcher.steps(), matcher.describe());
+        assert_eq!(mask.count(), legal.len());
+        compared += 1;
+        let token = legal[rng.random_range(0..legal.len())];
+        matcher.accept(token).unwrap();
+        if matcher.is_finished() {
+            break;
+        }
+    }
+    compared
+}
+
+/// A random grammar over an alphabet: rules that call each other, never before a byte.
+fn random_grammar(rng: &mut StdRng, alphabet: &[u8]) -> Grammar {
+    let mut grammar = Grammar::new(100_000);
+    let count = rng.random_range(1..=4);
+    let rules: Vec<_> = (0..count).map(|i| grammar.scope().declare(format!("r{i}"))).collect();
+    for &rule in &rules {
+        let mut scope = grammar.scope();
+        let body = random_expr(rng, scope.arena, alphabet, &rules, 4);
+        // A byte first, so that no rule calls itself before it consumes anything.
+        let first = scope.arena.byte(alphabet[rng.random_range(0..alphabet.len())]);
+        let body = scope.arena.concat2(first, body);
+        scope.define(rule, body);
+    }
+    grammar.start = random_expr(rng, &mut grammar.arena, alphabet, &rules, 4);
+    grammar
+}
+
+fn random_expr(
+    rng: &mut StdRng,
+    arena: &mut Arena,
+    alphabet: &[u8],
+    rules: &[schemac::RuleId],
+    depth: usize,
+) -> ExprId {
+    let byte = |rng: &mut StdRng| alphabet[rng.random_range(0..alphabet.len())];
+    if depth == 0 {
+        return match rng.random_range(0..4) {
+            0 if !rules.is_empty() => arena.call(rules[rng.random_range(0..rules.len())]),
+            1 => {
+                let set: ByteSet = (0..3).map(|_| byte(rng)).collect();
+                arena.bytes(set)
+            }
+            2 => Arena::EPSILON,
+            _ => arena.byte(byte(rng)),
+        };
+    }
+    let part =
+        |rng: &mut StdRng, arena: &mut Arena| random_expr(rng, arena, alphabet, rules, depth - 1);
+    match rng.random_range(0..8) {
+        0 | 1 => {
+            let (a, b) = (part(rng, arena), part(rng, arena));
+            arena.concat2(a, b)
+        }
+        2 => {
+            let parts: Vec<_> = (0..rng.random_range(2..4)).map(|_| part(rng, arena)).collect();
+            arena.alt(&parts)
+        }
+        3 => {
+            let body = part(rng, arena);
+            let min = rng.random_range(0..4);
+            let max = if rng.random_bool(0.4) { UNBOUNDED } else { min + rng.random_range(0..20) };
+            arena.repeat(body, min, max)
+        }
+        4 => {
+            let (a, b) = (
+                random_expr(rng, arena, alphabet, &[], depth - 1),
+                random_expr(rng, arena, alphabet, &[], depth - 1),
+            );
+            let all: ByteSet = alphabet.iter().copied().collect();
+            let any = arena.bytes(all);
+            let any = arena.star(any);
+            let not = arena.not(b);
+            arena.and(&[a, not, any])
+        }
+        5 => {
+            let (a, b) = (
+                random_expr(rng, arena, alphabet, &[], depth - 1),
+                random_expr(rng, arena, alphabet, &[], depth - 1),
+            );
+            let star = arena.star(b);
+            arena.and(&[a, star])
+        }
+        6 => {
+            let count = rng.random_range(1..20);
+            let texts: Vec<Vec<u8>> = (0..count)
+                .map(|_| (0..rng.random_range(0..4)).map(|_| byte(rng)).collect())
+                .collect();
+            arena.literals(texts)
+        }
+        _ => random_expr(rng, arena, alphabet, rules, 0),
+    }
+}
+
+/// The naive meaning of a grammar: whether `text[from..to]` matches, by structure, memoised.
+struct Naive<'a> {
+    grammar: &'a Grammar,
+    text: &'a [u8],
+    memo: std::collections::HashMap<(ExprId, usize, usize), bool>,
+}
+
+impl Naive<'_> {
+    fn matches(&mut self, expr: ExprId, from: usize, to: usize) -> bool {
+        if let Some(&known) = self.memo.get(&(expr, from, to)) {
+            return known;
+        }
+        // Least fixpoint: a rule met again over the same text adds nothing.
+        self.memo.insert((expr, from, to), false);
+        let result = match self.grammar.arena.get(expr).clone() {
+            Expr::Empty => false,
+            Expr::Epsilon => from == to,
+            Expr::Bytes(set) => to == from + 1 && set.contains(self.text[from]),
+            Expr::Concat(a, b) => {
+                (from..=to).any(|mid| self.matches(a, from, mid) && self.matches(b, mid, to))
+            }
+            Expr::Alt(parts) => parts.iter().any(|&part| self.matches(part, from, to)),
+            Expr::And(parts) => parts.iter().all(|&part| self.matches(part, from, to)),
+            Expr::Not(inner) => !self.matches(inner, from, to),
+            Expr::Repeat { body, min, max } => self.repeats(body, min, max, from, to),
+            Expr::Call(rule) => {
+                let body = self.grammar.rules[rule.index()].body.unwrap();
+                self.matches(body, from, to)
+            }
+            Expr::Literals { set, node } => {
+                let fst = self.grammar.arena.literal_set(set);
+                let mut at = fst.node(usize::try_from(node).unwrap());
+                let mut alive = true;
+                for &byte in &self.text[from..to] {
+                    match at.find_input(byte) {
+                        Some(index) => at = fst.node(at.transition_addr(index)),
+                        None => alive = false,
+                    }
+                    if !alive {
+                        break;
+                    }
+                }
+                alive && at.is_final()
+            }
+            other => panic!("{other:?} in a random grammar"),
+        };
+        self.memo.insert((expr, from, to), result);
+        result
+    }
+
+    /// Positions reachable with each number of copies.
+    fn repeats(&mut self, body: ExprId, min: u32, max: u32, from: usize, to: usize) -> bool {
+        let nullable = self.matches(body, from, from);
+        let mut reached = vec![from];
+        let mut count = 0;
+        loop {
+            if count >= min && reached.contains(&to) {
+                return true;
+            }
+            if count == max || reached.is_empty() || count > min + 64 {
+                return false;
+            }
+            let mut next = Vec::new();
+            for mid in from..=to {
+                // Copies of nothing change only the count, which a nullable body makes free.
+                if reached.iter().any(|&start| {
+                    (start < mid || nullable && start == mid) && self.matches(body, start, mid)
+                }) {
+                    next.push(mid);
+                }
+            }
+            reached = next;
+            count += 1;
+        }
+    }
+}
+
+#[test]
+fn masks_equal_brute_force_on_random_grammars() {
+    let alphabet = b"ab\",\xc3\xa9";
+    let (mut compared, mut grammars) = (0, 0);
+    for seed in 0..600 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let vocabulary = small_vocabulary(alphabet, seed);
+        let grammar = random_grammar(&mut rng, alphabet);
+        let Ok(automaton) = TokenAutomaton::new(grammar, vocabulary, Limits::default()) else {
+            continue;
+        };
+        let automaton = Arc::new(automaton);
+        grammars += 1;
+        for _ in 0..3 {
+            compared += check_walk(&automaton, &mut rng, 12);
+        }
+    }
+    println!("{compared} masks of {grammars} grammars");
+    assert!(grammars > 300 && compared > 3_000, "{compared} masks of {grammars} grammars");
+}
+
+#[test]
+fn automaton_equals_naive_meaning_on_random_grammars() {
+    let alphabet = b"ab,";
+    let vocabulary = small_vocabulary(alphabet, 0);
+    let (mut accepted, mut refused) = (0, 0);
+    for seed in 0..400 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let grammar = random_grammar(&mut rng, alphabet);
+        let automaton = TokenAutomaton::new(grammar.clone(), vocabulary.clone(), Limits::default())
+            .map(Arc::new);
+        for _ in 0..60 {
+            let length = rng.random_range(0..8);
+            let text: Vec<u8> =
+                (0..length).map(|_| alphabet[rng.next_u32() as usize % alphabet.len()]).collect();
+            let mut naive =
+                Naive { grammar: &grammar, text: &text, memo: std::collections::HashMap::new() };
+            let expected = naive.matches(grammar.start, 0, length);
+            let actual = automaton.as_ref().is_ok_and(|_| true) && {
+                let mut matcher = Matcher::new(Arc::new(
+                    TokenAutomaton::new(grammar.clone(), vocabulary.clone(), Limits::default())
+                        .unwrap(),
+                ));
+                matcher.accept_bytes(&text).is_ok() && matcher.is_accepting().unwrap()
+            };
+            assert_eq!(actual, expected, "seed {seed}, {:?}", String::from_utf8_lossy(&text));
+            if expected { accepted += 1 } else { refused += 1 }
+        }
+    }
+    assert!(accepted > 500 && refused > 500, "{accepted} accepted, {refused} refused");
+}

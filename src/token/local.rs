@@ -21,8 +21,8 @@ pub(crate) struct Local {
     pub(crate) mask: TokenMask,
     /// Whether the rule may end before the first byte, so that the whole trie goes on below.
     pub(crate) ends: bool,
-    /// Tokens that end a text that must be fresh, other than one that is open in the state, and how
-    /// many such texts they end.
+    /// Tokens that end texts that must be fresh, and how many. Tokens that end only the one that is
+    /// open in the state are left out: the register tells which of those repeat a text.
     pub(crate) closers: Vec<(TokenId, u8)>,
     /// The greatest number of threads that any token leads to.
     pub(crate) threads: usize,
@@ -44,6 +44,8 @@ struct LocalThread {
     unbroken: bool,
     /// Texts ended that must be fresh.
     closes: u8,
+    /// Whether the first of them was open in the state.
+    first_was_open: bool,
 }
 
 type Threads = SmallVec<[LocalThread; 1]>;
@@ -126,8 +128,13 @@ impl<'a, 'b> Walker<'a, 'b> {
     /// Walks the whole trie from `state`.
     fn walk(&mut self, state: StateId, trie: &'a Trie) -> Result<(), Error> {
         let row = self.automaton.row(state, self.budget)?;
-        let start: Threads =
-            smallvec![LocalThread { state, stack: BASE, unbroken: row.is_recording(), closes: 0 }];
+        let start: Threads = smallvec![LocalThread {
+            state,
+            stack: BASE,
+            unbroken: row.is_recording(),
+            closes: 0,
+            first_was_open: false
+        }];
         for byte in row.bytes().iter() {
             if let Some(node) = trie.root_child(byte) {
                 self.walk_subtree(&start, trie, node)?;
@@ -200,15 +207,11 @@ impl<'a, 'b> Walker<'a, 'b> {
                 // As many frames as bytes of one token and threads: far below 2^32.
                 next.stack = u32::try_from(self.frames.len() - 1).unwrap_or(BASE);
             }
-            match step.action {
-                Action::Record => next.unbroken &= !step.fresh,
-                Action::Close if next.unbroken && !step.fresh => next.unbroken = false,
-                Action::Close => {
-                    next.unbroken = false;
-                    next.closes = next.closes.saturating_add(1);
-                }
-                Action::None => next.unbroken = false,
+            if step.action == Action::Close {
+                next.first_was_open |= next.unbroken && !step.fresh;
+                next.closes = next.closes.saturating_add(1);
             }
+            next.unbroken &= step.action == Action::Record && !step.fresh;
             if !to.iter().any(|known| self.same(known, &next)) {
                 to.push(next);
             }
@@ -216,7 +219,10 @@ impl<'a, 'b> Walker<'a, 'b> {
     }
 
     fn same(&self, a: &LocalThread, b: &LocalThread) -> bool {
-        if (a.state, a.unbroken, a.closes) != (b.state, b.unbroken, b.closes) {
+        let facts = |thread: &LocalThread| {
+            (thread.state, thread.unbroken, thread.closes, thread.first_was_open)
+        };
+        if facts(a) != facts(b) {
             return false;
         }
         let (mut a, mut b) = (a.stack, b.stack);
@@ -238,7 +244,8 @@ impl<'a, 'b> Walker<'a, 'b> {
     ) -> Result<(), Error> {
         let tokens = trie.tokens(node);
         self.accepted.extend_from_slice(tokens);
-        let closes = threads.iter().map(|thread| thread.closes).max().unwrap_or(0);
+        let others = |thread: &&LocalThread| thread.closes > u8::from(thread.first_was_open);
+        let closes = threads.iter().filter(others).map(|thread| thread.closes).max().unwrap_or(0);
         if closes > 0 {
             self.closers.extend(tokens.iter().map(|&token| (token, closes)));
         }

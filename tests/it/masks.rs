@@ -270,3 +270,170 @@ fn automaton_equals_naive_meaning_on_random_grammars() {
     }
     assert!(accepted > 500 && refused > 500, "{accepted} accepted, {refused} refused");
 }
+
+/// Objects whose keys must be fresh, nested, as the JSON Schema front end builds them.
+fn fresh_keys_grammar() -> Grammar {
+    let mut grammar = Grammar::new(10_000);
+    let mut scope = grammar.scope();
+    let object = scope.declare("object");
+    let arena = &mut *scope.arena;
+    let plain = arena.bytes(ByteSet::of(b"ab,:{}\xc3\xa9"));
+    let text = arena.star(plain);
+    let quote = arena.byte(b'"');
+    let declared = arena.literal(b"\"a\"");
+    let string = arena.concat(&[quote, text, quote]);
+    let not_declared = arena.not(declared);
+    let other = arena.and(&[string, not_declared]);
+    let fresh = arena.fresh(other);
+    let call = arena.call(object);
+    let value = arena.alt(&[string, call]);
+    let colon = arena.byte(b':');
+    let comma = arena.byte(b',');
+    let known = arena.concat(&[declared, colon, value]);
+    let member = arena.concat(&[fresh, colon, value]);
+    let (more, open, close) = (arena.concat2(comma, member), arena.byte(b'{'), arena.byte(b'}'));
+    let more = arena.star(more);
+    let others = arena.concat2(member, more);
+    let after_known = arena.optional(more);
+    let first = arena.concat2(known, after_known);
+    let members = arena.alt(&[first, others, Arena::EPSILON]);
+    let body = arena.concat(&[open, members, close]);
+    scope.define(object, body);
+    grammar.start = grammar.arena.call(object);
+    grammar
+}
+
+#[test]
+fn repeated_keys_are_never_legal() {
+    let mut tokens: Vec<Token> =
+        b"ab,:{}\"\xc3\xa9".iter().map(|&b| Token::Text([b].into())).collect();
+    let texts = [
+        "{\"",
+        "\":\"",
+        "\",\"",
+        "\"}",
+        "{\"a\":",
+        "\"b\":",
+        ",\"b\":",
+        "\"\":\"\"",
+        ",\"\":\"\"",
+        "{\"\":{\"\":\"",
+        "}}",
+        "\"},\"b\":\"",
+        "b\":\"",
+        "b\"",
+        "\"b\"",
+        "\":\"\",\"b\":",
+        "ab",
+        "a\"",
+        "\"},\"",
+        "{}",
+        ":{}",
+        ":{},\"b\"",
+        "\"\":\"\",\"\":\"\"",
+        "{\"b\":\"\",\"b\"",
+    ];
+    tokens.extend(texts.iter().map(|text| Token::Text(text.as_bytes().into())));
+    tokens.push(Token::Special("end".into()));
+    let end = TokenId::from_index(tokens.len() - 1).unwrap();
+    let vocabulary = Arc::new(Vocabulary::new(tokens, [end]).unwrap());
+    let automaton =
+        Arc::new(TokenAutomaton::new(fresh_keys_grammar(), vocabulary, Limits::default()).unwrap());
+    let matches = |text: &str| {
+        let mut matcher = Matcher::new(automaton.clone());
+        matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.is_accepting().unwrap()
+    };
+    assert!(matches(r#"{"a":"","b":"","":{"a":"","b":"","":""}}"#));
+    for repeated in [
+        r#"{"b":"","b":""}"#,
+        r#"{"a":{"":"","":""}}"#,
+        r#"{"":{"":""},"":""}"#,
+        r#"{"b":"","a":""}"#,
+    ] {
+        assert!(!matches(repeated), "{repeated}");
+    }
+    let mut compared = 0;
+    for seed in 0..400 {
+        compared += check_walk(&automaton, &mut StdRng::seed_from_u64(seed), 60);
+    }
+    assert!(compared > 4_000, "{compared}");
+}
+
+#[test]
+fn bounded_strings_count_characters_inside_tokens() {
+    // The case of DESIGN.md 5: after three of at most five characters `abc"` is illegal, `"` is not.
+    let mut tokens: Vec<Token> = (0..=255_u8).map(|b| Token::Text([b].into())).collect();
+    let texts = [
+        "abc\"",
+        "ab\"",
+        "abc",
+        "é\"",
+        "éé",
+        "ééé\"",
+        "\u{1f600}\"",
+        "abcdefgh",
+        "\\n",
+        "\\u00e9",
+        "a\\n\",",
+        "ab\",",
+        "\",",
+    ];
+    tokens.extend(texts.iter().map(|text| Token::Text(text.as_bytes().into())));
+    tokens.push(Token::Text(b"a\xc3".as_slice().into()));
+    tokens.push(Token::Text(b"\xa9\"".as_slice().into()));
+    tokens.push(Token::Text(b"\xf0\x9f\x98".as_slice().into()));
+    tokens.push(Token::Special("end".into()));
+    let end = TokenId::from_index(tokens.len() - 1).unwrap();
+    let vocabulary = Arc::new(Vocabulary::new(tokens, [end]).unwrap());
+    for (min, max) in
+        [(0, 5), (2, 5), (4, 4), (0, UNBOUNDED), (3, UNBOUNDED), (0, 100_000), (90_000, 100_000)]
+    {
+        let mut grammar = Grammar::new(100_000);
+        let mut scope = grammar.scope();
+        let rule = scope.declare("string");
+        let any = schemac::ir::chars::char_class(
+            scope.arena,
+            &schemac::ir::chars::all_chars(),
+            schemac::ir::chars::Encoding::JsonAny,
+        );
+        let text = scope.arena.repeat(any, min, max);
+        let quote = scope.arena.byte(b'"');
+        let body = scope.arena.concat(&[quote, text, quote]);
+        scope.define(rule, body);
+        let (call, comma) = (scope.arena.call(rule), scope.arena.byte(b','));
+        let more = scope.arena.concat2(comma, call);
+        let more = scope.arena.star(more);
+        grammar.start = grammar.arena.concat2(call, more);
+        let automaton =
+            Arc::new(TokenAutomaton::new(grammar, vocabulary.clone(), Limits::default()).unwrap());
+        for seed in 0..20 {
+            check_walk(&automaton, &mut StdRng::seed_from_u64(seed), 12);
+        }
+    }
+}
+
+#[test]
+fn length_and_pattern_decide_far_ahead() {
+    // `^a*b{200}$` at exactly 1,000 characters: after 500 a's `a` is legal and `b` is not, after 800
+    // the reverse.
+    let vocabulary = small_vocabulary(b"ab", 1);
+    let mut grammar = Grammar::new(1_000_000);
+    let arena = &mut grammar.arena;
+    let (a, b) = (arena.byte(b'a'), arena.byte(b'b'));
+    let (many_a, two_hundred_b) = (arena.star(a), arena.repeat(b, 200, 200));
+    let pattern = arena.concat2(many_a, two_hundred_b);
+    let any = arena.bytes(ByteSet::of(b"ab"));
+    let length = arena.repeat(any, 1_000, 1_000);
+    grammar.start = arena.and(&[pattern, length]);
+    let automaton = Arc::new(TokenAutomaton::new(grammar, vocabulary, Limits::default()).unwrap());
+    let mut matcher = Matcher::new(automaton);
+    for (count, expected) in [(0, "a"), (500, "a"), (799, "a"), (800, "b"), (999, "b"), (1_000, "")]
+    {
+        let text = "a".repeat(count.min(800)) + &"b".repeat(count.max(800) - 800);
+        matcher.reset();
+        matcher.accept_bytes(text.as_bytes()).unwrap();
+        assert_eq!(matcher.legal_bytes().unwrap(), expected.as_bytes(), "after {count}");
+        let legal: Vec<TokenId> = matcher.mask().unwrap().iter().collect();
+        assert_eq!(legal, brute_force(&matcher), "after {count}");
+    }
+}

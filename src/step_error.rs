@@ -5,6 +5,7 @@ use std::fmt;
 use crate::error::Error;
 use crate::ids::TokenId;
 use crate::limits::BudgetExceeded;
+use crate::mask::LogitsError;
 
 /// A step of a sequence failed. The sequence is left as it was before the step.
 #[derive(Clone, Debug)]
@@ -50,10 +51,9 @@ pub enum StepError {
         available: usize,
     },
     /// A row of logits cannot be used.
-    InvalidLogits {
-        /// What is wrong, and where.
-        reason: String,
-    },
+    InvalidLogits(LogitsError),
+    /// An option of the policy is out of its range.
+    InvalidPolicy(Error),
     /// The budget of tokens cannot hold any complete output.
     TokenBudget {
         /// Tokens that are left.
@@ -78,7 +78,8 @@ impl StepError {
             Self::BytesRejected { .. } => "bytes_rejected",
             Self::Finished => "finished",
             Self::RollbackTooFar { .. } => "rollback_too_far",
-            Self::InvalidLogits { .. } => "invalid_logits",
+            Self::InvalidLogits(_) => "invalid_logits",
+            Self::InvalidPolicy(_) => "invalid_policy",
             Self::TokenBudget { .. } => "token_budget",
             Self::BudgetExceeded(_) => "budget_exceeded",
             Self::Grammar(_) => "grammar",
@@ -114,7 +115,8 @@ impl fmt::Display for StepError {
             Self::RollbackTooFar { asked, available } => {
                 write!(f, "cannot roll back {asked} steps of {available}")
             }
-            Self::InvalidLogits { reason } => write!(f, "invalid logits: {reason}"),
+            Self::InvalidLogits(error) => write!(f, "invalid logits: {error}"),
+            Self::InvalidPolicy(error) => write!(f, "invalid policy: {error}"),
             Self::TokenBudget { left, needed } => {
                 write!(f, "{left} tokens are left and the shortest known completion takes {needed}")
             }
@@ -128,7 +130,8 @@ impl std::error::Error for StepError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::BudgetExceeded(budget) => Some(budget),
-            Self::Grammar(error) => Some(error),
+            Self::Grammar(error) | Self::InvalidPolicy(error) => Some(error),
+            Self::InvalidLogits(error) => Some(error),
             _ => None,
         }
     }
@@ -137,6 +140,12 @@ impl std::error::Error for StepError {
 impl From<BudgetExceeded> for StepError {
     fn from(budget: BudgetExceeded) -> Self {
         Self::BudgetExceeded(budget)
+    }
+}
+
+impl From<LogitsError> for StepError {
+    fn from(error: LogitsError) -> Self {
+        Self::InvalidLogits(error)
     }
 }
 

@@ -1,9 +1,21 @@
 //! Sets of legal tokens, in the form that is cheapest for each: words, a base with differences, or
 //! a short list of ids.
 
+mod apply;
+#[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "random bits")]
+mod kernel_tests;
+mod logits;
+mod scalar;
+pub(crate) mod select;
+pub(crate) mod weight;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
+pub use self::logits::LogitsError;
 use crate::ids::TokenId;
 
 /// Number of bits of one mask word.

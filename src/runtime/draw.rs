@@ -1,0 +1,358 @@
+//! One decision: logits, mask, policy and history in, a token out. No state is kept here; the
+//! sampler calls it once for each token.
+//!
+//! The stages and their order are those of [`Policy`]. Rules at the edges:
+//!
+//! - The logits of legal tokens are checked (NaN and +∞ are errors, −∞ is allowed and never drawn);
+//!   those of illegal tokens are never read. The caller's row is not changed.
+//! - Temperature 0 is an argmax with the lowest id winning ties. For all others the highest logit is
+//!   subtracted first, so that none overflows.
+//! - Top-k keeps exactly k, ties by id. Top-p keeps the token that crosses p, stops at exact equality
+//!   and filters nothing at p = 1. Min-p keeps what is at least its part of the highest probability.
+//! - A draw is the inverse of the cumulative distribution at one uniform number: over ascending ids
+//!   if nothing is filtered, else over descending logits.
+//!
+//! Cost: one pass over the legal logits (two where probabilities of all are needed); only the tokens
+//! that can pass the filters are sorted. Sparse masks touch only the blocks of their tokens.
+//!
+//! Sources: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration" (top-p); Fan et al.
+//! 2018, "Hierarchical Neural Story Generation" (top-k); Keskar et al. 2019, "CTRL" (repetition
+//! penalty, here with the sign rule for negative logits).
+
+use crate::ids::TokenId;
+use crate::mask::select::{Buffers, Candidate, Legal};
+use crate::mask::weight::{scale, weight};
+use crate::mask::{LogitsError, TokenMask};
+use crate::runtime::history::History;
+use crate::runtime::policy::Policy;
+
+/// Candidates that are sorted first; four times more at each further try.
+const FIRST_SORT: usize = 256;
+
+/// How much lower than a bound on a weight's logarithm the search for candidates starts, so that
+/// rounding cannot hide one (a weight has 24 bits: 6e-8).
+const MARGIN: f64 = 1e-6;
+
+/// What one decision is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// One logit for each id of the vocabulary, and padding.
+    pub logits: &'a [f32],
+    /// The legal tokens.
+    pub mask: &'a TokenMask,
+    /// How to choose among them; checked before ([`Policy::check`]).
+    pub policy: &'a Policy,
+    /// The tokens before. It must count if the policy has penalties.
+    pub history: &'a History,
+    /// The end tokens, which [`Policy::min_tokens`] makes illegal.
+    pub end_tokens: &'a [TokenId],
+}
+
+/// A token that was chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Choice {
+    /// The token.
+    pub token: TokenId,
+    /// Natural logarithm of its probability in the distribution that it was drawn from, after all
+    /// stages: 0 where there was no other choice.
+    pub log_probability: f64,
+    /// What made the choice.
+    pub reason: Reason,
+    /// Whether only end tokens were legal before [`Policy::min_tokens`], which then yields.
+    pub min_tokens_yielded: bool,
+}
+
+/// What made a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The highest logit, at temperature 0.
+    Highest,
+    /// A random number.
+    Drawn,
+    /// The budget: this token is on the shortest known way to a complete output.
+    Budget,
+}
+
+/// No token can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DrawError {
+    /// The row of logits cannot be used.
+    Logits(LogitsError),
+    /// No token is legal.
+    NoLegalToken,
+    /// Every legal token has a logit of −∞, from the row or after bias.
+    NoFiniteLegalLogit,
+}
+
+impl From<LogitsError> for DrawError {
+    fn from(error: LogitsError) -> Self {
+        Self::Logits(error)
+    }
+}
+
+impl std::fmt::Display for DrawError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Logits(error) => error.fmt(f),
+            Self::NoLegalToken => f.write_str("no token is legal"),
+            Self::NoFiniteLegalLogit => f.write_str("every legal token has a logit of -inf"),
+        }
+    }
+}
+
+impl std::error::Error for DrawError {}
+
+/// Buffers of the decisions, to be used again. A clone is empty.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    buffers: Buffers,
+    candidates: Vec<Candidate>,
+}
+
+impl Clone for Scratch {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// Chooses a token. `uniform` returns a number in 0 (inclusive) to 1 (exclusive); it is asked once,
+/// and not at temperature 0.
+///
+/// # Errors
+///
+/// [`DrawError`].
+pub fn draw(
+    step: &Step<'_>,
+    scratch: &mut Scratch,
+    uniform: impl FnOnce() -> f64,
+) -> Result<Choice, DrawError> {
+    let choice = |token, log_probability, reason, min_tokens_yielded| Choice {
+        token,
+        log_probability,
+        reason,
+        min_tokens_yielded,
+    };
+    if step.policy.temperature == 0.0 && step.reads_logits_as_they_are() {
+        return match step.mask.argmax(step.logits)? {
+            Some((token, _)) => Ok(choice(token, 0.0, Reason::Highest, false)),
+            None if step.mask.is_empty() => Err(DrawError::NoLegalToken),
+            None => Err(DrawError::NoFiniteLegalLogit),
+        };
+    }
+    let Prepared { mut legal, max, min_tokens_yielded } = prepare(step, &mut scratch.buffers)?;
+    if step.policy.temperature == 0.0 {
+        let token = legal.first_with(max).ok_or(DrawError::NoFiniteLegalLogit)?;
+        return Ok(choice(token, 0.0, Reason::Highest, min_tokens_yielded));
+    }
+    let scale = scale(step.policy.temperature);
+    let (drawn, total) = if filters(step.policy) {
+        let candidates = &mut scratch.candidates;
+        let total = filter(step.policy, &mut legal, max, scale, candidates);
+        (pick(candidates, uniform() * total, max, scale), total)
+    } else {
+        let total = legal.sum(max, scale);
+        (legal.at(uniform() * total, max, scale), total)
+    };
+    // The highest logit weighs 1, so there is one.
+    let (token, logit) = drawn.ok_or(DrawError::NoFiniteLegalLogit)?;
+    let log_probability = (f64::from(logit) - f64::from(max)) * scale - total.ln();
+    Ok(choice(token, log_probability, Reason::Drawn, min_tokens_yielded))
+}
+
+/// Returns the distribution that [`draw`] draws from: the tokens that passed all stages with their
+/// probabilities, by descending logit, then ascending id.
+///
+/// # Errors
+///
+/// [`DrawError`].
+pub fn distribution(
+    step: &Step<'_>,
+    scratch: &mut Scratch,
+) -> Result<Vec<(TokenId, f64)>, DrawError> {
+    let Prepared { mut legal, max, .. } = prepare(step, &mut scratch.buffers)?;
+    if step.policy.temperature == 0.0 {
+        return Ok(legal.first_with(max).map(|token| (token, 1.0)).into_iter().collect());
+    }
+    let scale = scale(step.policy.temperature);
+    let candidates = &mut scratch.candidates;
+    let total = filter(step.policy, &mut legal, max, scale, candidates);
+    let probability = |c: &Candidate| (c.token(), weight(c.logit(), max, scale) / total);
+    Ok(candidates.iter().map(probability).collect())
+}
+
+/// Returns the natural logarithm of the probability of `token` in the whole distribution of the
+/// model, before any stage, at temperature 1. Costs a pass over all logits.
+///
+/// # Errors
+///
+/// [`LogitsError`] if a logit of the row is NaN or +∞, or `token` is outside it.
+pub fn log_softmax(logits: &[f32], token: TokenId) -> Result<f64, LogitsError> {
+    let wrong = |(index, &value): (usize, &f32)| LogitsError::of(value, index);
+    if let Some(error) = logits.iter().enumerate().find_map(wrong) {
+        return Err(error);
+    }
+    let (len, width) = (logits.len(), token.index() + 1);
+    let logit = *logits.get(token.index()).ok_or(LogitsError::TooNarrow { len, width })?;
+    let max = logits.iter().fold(f32::NEG_INFINITY, |max, &logit| max.max(logit));
+    if logit == f32::NEG_INFINITY {
+        return Ok(f64::NEG_INFINITY);
+    }
+    let total: f64 = logits.iter().map(|&logit| weight(logit, max, 1.0)).sum();
+    Ok(f64::from(logit) - f64::from(max) - total.ln())
+}
+
+/// The legal logits after penalties and bias.
+struct Prepared<'a> {
+    legal: Legal<'a>,
+    /// The highest of them; finite.
+    max: f32,
+    min_tokens_yielded: bool,
+}
+
+impl Step<'_> {
+    /// Returns whether no stage before the temperature changes a logit or the mask.
+    fn reads_logits_as_they_are(&self) -> bool {
+        !self.policy.has_penalties() && self.policy.logit_bias.is_empty() && !self.may_not_end()
+    }
+
+    /// Returns whether [`Policy::min_tokens`] is not yet reached.
+    fn may_not_end(&self) -> bool {
+        self.history.generated().len() < self.policy.min_tokens
+    }
+}
+
+/// The stages up to the mask.
+fn prepare<'a>(step: &Step<'a>, buffers: &'a mut Buffers) -> Result<Prepared<'a>, DrawError> {
+    let policy = step.policy;
+    let mut legal = Legal::new(step.mask, step.logits, buffers)?;
+    if legal.is_empty() {
+        return Err(DrawError::NoLegalToken);
+    }
+    let min_tokens_yielded = step.may_not_end() && !legal.remove(step.end_tokens);
+    if policy.has_penalties() {
+        for (token, count) in step.history.counts() {
+            legal.adjust(token, |logit| penalised(policy, logit, count))?;
+        }
+    }
+    for (&token, bias) in &policy.logit_bias {
+        legal.adjust(token, |logit| logit + bias)?;
+    }
+    let max = legal.max()?;
+    if max == f32::NEG_INFINITY {
+        return Err(DrawError::NoFiniteLegalLogit);
+    }
+    Ok(Prepared { legal, max, min_tokens_yielded })
+}
+
+/// Returns the logit of a token that stands `count` times in the window.
+fn penalised(policy: &Policy, logit: f64, count: u32) -> f64 {
+    let factor = policy.repetition_penalty;
+    let repeated = if logit > 0.0 { logit / factor } else { logit * factor };
+    repeated - policy.presence_penalty - policy.frequency_penalty * f64::from(count)
+}
+
+const fn filters(policy: &Policy) -> bool {
+    policy.top_k.is_some() || policy.top_p < 1.0 || policy.min_p > 0.0
+}
+
+/// Top-k, top-p and min-p: leaves what passes in `candidates`, in order, and returns the sum of its
+/// weights.
+///
+/// Each of the three keeps a front of one order (descending logit, ascending id), so they only move
+/// the place of one cut. Candidates are searched from a floor that no kept token lies below:
+///
+/// - top-k: the lowest of the k highest block maxima;
+/// - top-p: tokens with less than (1 − p) / n of the mass have less than 1 − p together, so the
+///   nucleus ends before them;
+/// - min-p: the logit whose weight is `min_p`, unless the mass of more tokens is needed.
+fn filter(
+    policy: &Policy,
+    legal: &mut Legal<'_>,
+    max: f32,
+    scale: f64,
+    candidates: &mut Vec<Candidate>,
+) -> f64 {
+    let floor_at = |least: f64| {
+        let logit = f64::from(max) + policy.temperature * (least.ln() - MARGIN);
+        #[expect(clippy::cast_possible_truncation, reason = "rounded, then made lower")]
+        (logit as f32).next_down()
+    };
+    let k = policy.top_k.map(|k| k.get());
+    let nucleus = policy.top_p < 1.0;
+    let mut floor = k.map_or(f32::NEG_INFINITY, |k| legal.floor_of_top(k));
+    let mut mass = f64::INFINITY;
+    if nucleus && k.is_none() {
+        let total = legal.sum(max, scale);
+        mass = policy.top_p * total;
+        // Fewer than 2⁵³ tokens: the count is exact.
+        let count = legal.count() as f64;
+        floor = floor.max(floor_at(total * (1.0 - policy.top_p) / count));
+    }
+    if policy.min_p > 0.0 && !(nucleus && k.is_some()) {
+        floor = floor.max(floor_at(policy.min_p));
+    }
+    legal.gather(floor, candidates);
+    if let Some(k) = k
+        && k < candidates.len()
+    {
+        candidates.select_nth_unstable(k);
+        candidates.truncate(k);
+    }
+    let weight = |c: Candidate| weight(c.logit(), max, scale);
+    if nucleus && k.is_some() {
+        candidates.sort_unstable();
+        mass = policy.top_p * candidates.iter().map(|&c| weight(c)).sum::<f64>();
+    }
+    let mut total = 0.0;
+    cut(candidates, |candidate| {
+        let weight = weight(candidate);
+        let keep = total < mass && weight >= policy.min_p;
+        if keep {
+            total += weight;
+        }
+        keep
+    });
+    total
+}
+
+/// Sorts the front of `candidates`, as far as is needed, and cuts them before the first that `keep`
+/// refuses.
+fn cut(candidates: &mut Vec<Candidate>, mut keep: impl FnMut(Candidate) -> bool) {
+    let mut sorted = 0;
+    let mut more = FIRST_SORT;
+    while sorted < candidates.len() {
+        let rest = &mut candidates[sorted..];
+        if more < rest.len() {
+            rest.select_nth_unstable(more);
+        }
+        let front = more.min(rest.len());
+        rest[..front].sort_unstable();
+        if let Some(refused) = rest[..front].iter().position(|&candidate| !keep(candidate)) {
+            candidates.truncate(sorted + refused);
+            return;
+        }
+        sorted += front;
+        more *= 4;
+    }
+}
+
+/// Returns the first candidate up to which the weights sum to more than `target`, and its logit; the
+/// last one with a weight if rounding leaves none.
+fn pick(candidates: &[Candidate], target: f64, max: f32, scale: f64) -> Option<(TokenId, f32)> {
+    let mut reached = 0.0;
+    let mut last = None;
+    for candidate in candidates {
+        let weight = weight(candidate.logit(), max, scale);
+        if weight > 0.0 {
+            last = Some((candidate.token(), candidate.logit()));
+            reached += weight;
+            if reached > target {
+                break;
+            }
+        }
+    }
+    last
+}

@@ -1,0 +1,222 @@
+//! How to choose among the legal tokens: temperature, filters, penalties, budgets. Checked once, by
+//! the sampler; the draws read it.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+
+use crate::error::{Error, ErrorKind};
+use crate::ids::TokenId;
+
+/// A decoding policy. The default is greedy decoding without penalties or budgets.
+///
+/// The order of the stages is part of its contract: check the logits → repetition, presence and
+/// frequency penalties → logit bias → mask (and [`Policy::min_tokens`]) → temperature → top-k → top-p
+/// → min-p → draw. Each filter speaks of the distribution that the stage before left, renormalised.
+///
+/// ```
+/// use schemac::runtime::Policy;
+///
+/// let policy = Policy::sample(0.7).top_p(0.9).seed(42);
+/// assert!(policy.check(32_000).is_ok());
+/// assert!(policy.top_p(1.5).check(32_000).is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Policy {
+    /// Divides the logits; finite, at least 0. At 0 (the default) the highest logit wins, the lowest
+    /// id among equals, and nothing is drawn.
+    pub temperature: f64,
+    /// Keeps exactly this many tokens, the lower ids among equal logits; from 1 to the size of the
+    /// vocabulary. `None` (the default) keeps all.
+    pub top_k: Option<NonZeroUsize>,
+    /// Keeps the most probable tokens until their probabilities sum to this, the one that crosses it
+    /// too; above 0, at most 1. At 1 (the default) nothing is filtered.
+    pub top_p: f64,
+    /// Keeps the tokens with at least this part of the highest probability; from 0 (the default) to
+    /// 1.
+    pub min_p: f64,
+    /// Divides positive and multiplies negative logits of tokens in the window, once for each
+    /// distinct token; finite, above 0. Default 1.
+    pub repetition_penalty: f64,
+    /// Is subtracted from the logits of tokens in the window; finite. Default 0.
+    pub presence_penalty: f64,
+    /// Is subtracted from the logits of tokens in the window, once for each occurrence; finite.
+    /// Default 0.
+    pub frequency_penalty: f64,
+    /// The number of latest tokens that the penalties look at. `None` (the default) is all of them.
+    pub penalty_window: Option<NonZeroUsize>,
+    /// Is added to the logits of these tokens; less than +∞. −∞ bans a token.
+    pub logit_bias: BTreeMap<TokenId, f64>,
+    /// The number of tokens before which the output may not end, unless nothing else is legal.
+    /// Default 0.
+    pub min_tokens: usize,
+    /// The number of tokens, the end token counted, within which the output is complete. `None` (the
+    /// default) sets no bound: a model that never ends goes on for ever.
+    pub max_tokens: Option<NonZeroUsize>,
+    /// The key of the random numbers. Default 0.
+    pub seed: u64,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::greedy()
+    }
+}
+
+impl Policy {
+    /// Returns the policy that takes the highest legal logit, the lowest id among equals.
+    #[must_use]
+    pub const fn greedy() -> Self {
+        Self {
+            temperature: 0.0,
+            top_k: None,
+            top_p: 1.0,
+            min_p: 0.0,
+            repetition_penalty: 1.0,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
+            penalty_window: None,
+            logit_bias: BTreeMap::new(),
+            min_tokens: 0,
+            max_tokens: None,
+            seed: 0,
+        }
+    }
+
+    /// Returns the policy that draws from the whole distribution at `temperature`.
+    #[must_use]
+    pub const fn sample(temperature: f64) -> Self {
+        let mut policy = Self::greedy();
+        policy.temperature = temperature;
+        policy
+    }
+
+    /// Sets [`Policy::temperature`].
+    #[must_use]
+    pub const fn temperature(mut self, temperature: f64) -> Self {
+        self.temperature = temperature;
+        self
+    }
+
+    /// Sets [`Policy::top_k`].
+    #[must_use]
+    pub const fn top_k(mut self, k: NonZeroUsize) -> Self {
+        self.top_k = Some(k);
+        self
+    }
+
+    /// Sets [`Policy::top_p`].
+    #[must_use]
+    pub const fn top_p(mut self, p: f64) -> Self {
+        self.top_p = p;
+        self
+    }
+
+    /// Sets [`Policy::min_p`].
+    #[must_use]
+    pub const fn min_p(mut self, p: f64) -> Self {
+        self.min_p = p;
+        self
+    }
+
+    /// Sets [`Policy::repetition_penalty`].
+    #[must_use]
+    pub const fn repetition_penalty(mut self, factor: f64) -> Self {
+        self.repetition_penalty = factor;
+        self
+    }
+
+    /// Sets [`Policy::presence_penalty`].
+    #[must_use]
+    pub const fn presence_penalty(mut self, penalty: f64) -> Self {
+        self.presence_penalty = penalty;
+        self
+    }
+
+    /// Sets [`Policy::frequency_penalty`].
+    #[must_use]
+    pub const fn frequency_penalty(mut self, penalty: f64) -> Self {
+        self.frequency_penalty = penalty;
+        self
+    }
+
+    /// Sets [`Policy::penalty_window`].
+    #[must_use]
+    pub const fn penalty_window(mut self, tokens: NonZeroUsize) -> Self {
+        self.penalty_window = Some(tokens);
+        self
+    }
+
+    /// Sets the bias of one token in [`Policy::logit_bias`].
+    #[must_use]
+    pub fn bias(mut self, token: TokenId, bias: f64) -> Self {
+        self.logit_bias.insert(token, bias);
+        self
+    }
+
+    /// Sets [`Policy::min_tokens`].
+    #[must_use]
+    pub const fn min_tokens(mut self, tokens: usize) -> Self {
+        self.min_tokens = tokens;
+        self
+    }
+
+    /// Sets [`Policy::max_tokens`].
+    #[must_use]
+    pub const fn max_tokens(mut self, tokens: NonZeroUsize) -> Self {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets [`Policy::seed`].
+    #[must_use]
+    pub const fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Returns whether a penalty looks at the tokens before.
+    #[must_use]
+    pub const fn has_penalties(&self) -> bool {
+        self.repetition_penalty != 1.0
+            || self.presence_penalty != 0.0
+            || self.frequency_penalty != 0.0
+    }
+
+    /// Checks that every option is in its range, for a vocabulary of `vocabulary` ids.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidOption`] naming the first option that is not, and its range.
+    pub fn check(&self, vocabulary: usize) -> Result<(), Error> {
+        let require = |good: bool, option: &str, value: &dyn std::fmt::Display, range: &str| {
+            let text = || format!("`{option}` is {value}; it must be {range}");
+            if good { Ok(()) } else { Err(Error::new(ErrorKind::InvalidOption, text())) }
+        };
+        let number = |good: fn(f64) -> bool, option, value: f64, range| {
+            require(value.is_finite() && good(value), option, &value, range)
+        };
+        number(|t| t >= 0.0, "temperature", self.temperature, "finite and at least 0")?;
+        if let Some(k) = self.top_k {
+            let range = format!("from 1 to {vocabulary}, the size of the vocabulary");
+            require(k.get() <= vocabulary, "top_k", &k, &range)?;
+        }
+        number(|p| p > 0.0 && p <= 1.0, "top_p", self.top_p, "above 0 and at most 1")?;
+        number(|p| (0.0..=1.0).contains(&p), "min_p", self.min_p, "from 0 to 1")?;
+        let factor = self.repetition_penalty;
+        number(|r| r > 0.0, "repetition_penalty", factor, "finite and above 0")?;
+        number(|_| true, "presence_penalty", self.presence_penalty, "finite")?;
+        number(|_| true, "frequency_penalty", self.frequency_penalty, "finite")?;
+        for (token, &bias) in &self.logit_bias {
+            let range = format!("for ids below {vocabulary}, the size of the vocabulary");
+            require(token.index() < vocabulary, "logit_bias", &token.get(), &range)?;
+            require(bias < f64::INFINITY, "logit_bias", &bias, "a number below +inf")?;
+        }
+        if let Some(max) = self.max_tokens {
+            let range = format!("below `max_tokens`, {max}, which counts the end token");
+            require(self.min_tokens < max.get(), "min_tokens", &self.min_tokens, &range)?;
+        }
+        Ok(())
+    }
+}

@@ -147,6 +147,7 @@ impl TokenAutomaton {
     pub(crate) fn mask(&self, threads: &[Thread], budget: &mut Budget) -> Result<TokenMask, Error> {
         let mut parts: SmallVec<[Entry; 4]> = SmallVec::new();
         let mut accepting = false;
+        let mut most = 0;
         let mut registers = threads.iter().any(|thread| thread.register.is_some());
         let mut pending: SmallVec<[Pending<'_>; 4]> = threads
             .iter()
@@ -160,6 +161,8 @@ impl TokenAutomaton {
             }
             seen.push(key);
             let entry = self.local(state, rest, budget)?;
+            // Threads that differ only in their frames have one local mask, and a share each.
+            most += entry.local.threads;
             let goes_on = [entry.local.ends.then_some(rest), entry.below];
             match stack {
                 Some(frame) => {
@@ -180,7 +183,6 @@ impl TokenAutomaton {
         {
             mask = self.without_repeats(threads, &parts, registers, mask, budget)?;
         }
-        let most: usize = parts.iter().map(|part| part.local.threads).sum();
         if most > self.automaton.limits().threads {
             mask = self.within_thread_limit(threads, &mask, budget)?;
         }

@@ -63,7 +63,7 @@ fn the_engine_accepts_the_texts_of_random_grammars() {
 #[test]
 fn masks_of_random_grammars_are_the_oracles() {
     let (mut compared, mut limited) = (0, 0);
-    for seed in 0..800 {
+    for seed in 0..500 {
         let mut rng = StdRng::seed_from_u64(seed);
         let Some((grammar, text)) = random_grammar(&mut rng) else { continue };
         let vocabulary = small_vocabulary(&alphabet(), seed);
@@ -105,7 +105,8 @@ fn masks_of_random_grammars_are_the_oracles() {
                 break;
             }
             let token = legal[rng.random_range(0..legal.len())];
-            matcher.accept(token).unwrap();
+            let accepted = matcher.accept(token);
+            assert!(accepted.is_ok(), "{seed}: {accepted:?} at {}\n{text}", matcher.describe());
             output.extend_from_slice(vocabulary.bytes(token));
             if matcher.is_finished() || output.len() > 20 {
                 break;
@@ -114,7 +115,7 @@ fn masks_of_random_grammars_are_the_oracles() {
     }
     println!("{compared} masks, {limited} grammars over the limit of threads");
     assert!(
-        compared > 800 && limited < 20,
+        compared > 500 && limited < 20,
         "{compared} masks, {limited} over the limit of threads"
     );
 }
@@ -218,7 +219,9 @@ fn the_shipped_json_is_that_of_serde_json() {
 #[test]
 fn the_shipped_dates_are_those_of_the_calendar() {
     let automaton = shipped_automaton("iso_date_time");
-    let leap = |year: u32| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = |year: u32| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     for year in (0..10_000).step_by(7).chain([1600, 1700, 1800, 1900, 2000, 2100, 2400]) {
         for (month, day) in
             [(1, 31), (2, 28), (2, 29), (2, 30), (4, 30), (4, 31), (12, 31), (12, 32)]

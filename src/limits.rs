@@ -42,6 +42,9 @@ pub struct Limits {
     /// Steps that a sequence can be rolled back. Default 4,096; each kept step takes about 50 bytes
     /// and keeps its stack alive.
     pub rollback: usize,
+    /// Decimal digits of a number in a schema, written without an exponent. Default 1,000; the
+    /// greatest and the least double-precision numbers have 309 and 324.
+    pub number_digits: usize,
     /// Copies of a repetition body that a front end may unroll when it cannot count. Default
     /// 10,000.
     pub unroll: usize,
@@ -59,6 +62,7 @@ impl Default for Limits {
             threads: 256,
             mask_bytes: 256 << 20,
             rollback: 4_096,
+            number_digits: 1_000,
             unroll: 10_000,
         }
     }

@@ -177,7 +177,11 @@ impl Grower {
     /// Appends the expressions whose linear forms that of `expr` is made of.
     fn linear_needs(&mut self, expr: ExprId, needs: &mut Vec<ExprId>) -> Result<(), Error> {
         match self.grammar.arena.get(expr) {
-            Expr::Empty | Expr::Epsilon | Expr::Bytes(_) | Expr::Literals { .. } => {}
+            Expr::Empty
+            | Expr::Epsilon
+            | Expr::Bytes(_)
+            | Expr::Literals { .. }
+            | Expr::Progression { .. } => {}
             &Expr::Concat(first, second) => {
                 needs.push(first);
                 if self.nullable(first)? {
@@ -200,6 +204,10 @@ impl Grower {
             Expr::Empty | Expr::Epsilon => Ok(Vec::new()),
             Expr::Bytes(set) => Ok(vec![Part::plain(set, Arena::EPSILON)]),
             Expr::Literals { set, node } => Ok(self.literal_parts(set, node)),
+            Expr::Progression { table, state } => {
+                let parts = self.arena().progression_transitions(table, state);
+                Ok(parts.into_iter().map(|(bytes, rest)| Part::plain(bytes, rest)).collect())
+            }
             Expr::Concat(first, second) => {
                 let mut parts = self.followed_by(first, second)?;
                 if self.nullable(first)? {

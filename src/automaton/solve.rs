@@ -209,6 +209,9 @@ impl Grower {
                 self.answers.of(question).insert(expr, value);
                 return Ok(Ok(value));
             }
+            &Expr::Progression { table, state } => {
+                return Ok(Ok(self.grammar.arena.progression_least(table, state)));
+            }
             Expr::Call(_) | Expr::Lazy(_) => return Ok(Ok(self.node_value(fixpoint, expr)?)),
         }
         Ok(Err(Visit { expr, members, next: 0, value: start }))

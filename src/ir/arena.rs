@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 
 use crate::ids::{ExprId, FamilyId, RuleId};
 use crate::ir::ByteSet;
+use crate::ir::progression::{self, Progression};
 use crate::limits::BudgetExceeded;
 
 /// The maximum of a [`Expr::Repeat`] that has none.
@@ -53,6 +54,13 @@ pub enum Expr {
         /// Address of the node.
         node: u64,
     },
+    /// The rests of the numbers of an arithmetic progression after the digits read so far.
+    Progression {
+        /// Which progression.
+        table: u32,
+        /// Which of its states.
+        state: u32,
+    },
     /// The text of this regular expression, which must not have been written before under the same
     /// activation of the rule around it: the history register of DESIGN section 4. The body must be
     /// prefix-free.
@@ -67,6 +75,8 @@ pub struct Arena {
     ids: HashMap<Expr, ExprId, foldhash::fast::RandomState>,
     literals: Vec<LiteralSet>,
     literal_ids: HashMap<LiteralSet, u32, foldhash::fast::RandomState>,
+    progressions: Vec<progression::Table>,
+    progression_ids: HashMap<Progression, u32, foldhash::fast::RandomState>,
     max_exprs: usize,
     overflow: bool,
 }
@@ -132,6 +142,8 @@ impl Arena {
             ids: HashMap::default(),
             literals: Vec::new(),
             literal_ids: HashMap::default(),
+            progressions: Vec::new(),
+            progression_ids: HashMap::default(),
             max_exprs: max_exprs.max(16),
             overflow: false,
         };
@@ -278,6 +290,10 @@ impl Arena {
             Expr::Literals { set, node } => {
                 let last = usize::try_from(*node)
                     .is_ok_and(|node| self.literal_set(*set).node(node).is_final());
+                leaf(last, u32::from(!last))
+            }
+            Expr::Progression { table, state } => {
+                let last = self.progressions[*table as usize].is_accepting(*state);
                 leaf(last, u32::from(!last))
             }
         }
@@ -651,5 +667,41 @@ impl Arena {
             (true, false) => Self::EMPTY,
             (false, _) => self.intern(Expr::Literals { set, node }),
         }
+    }
+
+    /// Returns the decimal texts of the numbers of `spec`.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds, if `spec` is not [valid](Progression::is_valid).
+    pub fn progression(&mut self, spec: Progression) -> ExprId {
+        debug_assert!(spec.is_valid(), "progression without a step or a member: {spec:?}");
+        let table = match self.progression_ids.get(&spec) {
+            Some(&table) => table,
+            None => {
+                let Ok(table) = u32::try_from(self.progressions.len()) else {
+                    self.overflow = true;
+                    return Self::EMPTY;
+                };
+                self.progressions.push(progression::Table::new(spec.clone()));
+                self.progression_ids.insert(spec, table);
+                table
+            }
+        };
+        self.intern(Expr::Progression { table, state: 0 })
+    }
+
+    /// Returns the ways on from state `state` of progression `table`: disjoint sets of bytes, each
+    /// with what may follow it, never [`Arena::EMPTY`] within the limit on expressions.
+    pub fn progression_transitions(&mut self, table: u32, state: u32) -> Vec<(ByteSet, ExprId)> {
+        let transitions = self.progressions[table as usize].transitions(state);
+        let next = |(bytes, state)| (bytes, self.intern(Expr::Progression { table, state }));
+        transitions.into_iter().map(next).collect()
+    }
+
+    /// Returns the least number of bytes that may follow state `state` of progression `table`.
+    #[must_use]
+    pub fn progression_least(&self, table: u32, state: u32) -> u32 {
+        self.progressions[table as usize].least(state)
     }
 }

@@ -1,1 +1,2 @@
 //! JSON Schema to grammar.
+pub mod number;

@@ -1,0 +1,231 @@
+//! The numbers that a schema allows, as an expression over their JSON texts: constraints in, one
+//! regular expression out, which the automaton combines like any other.
+//!
+//! A bound is decided digit by digit, a `multipleOf` by an arithmetic progression
+//! ([`crate::ir::Progression`]); both are exact at any size and precision, and cost time and
+//! expressions linear in the digits of the bounds. Values are compared as JSON Schema compares
+//! them: 1.0 is an integer and equals 1, and -0 equals 0.
+//!
+//! # Spellings
+//!
+//! Every number that a constraint allows can be written in each spelling of the constraint's
+//! [`Notation`]: without an exponent always, and with one where that can be decided. It cannot
+//! always: `0.0…01e9` compares with 1 by how many zeros there are, and no finite automaton counts
+//! them.
+
+mod decimal;
+mod multiple;
+mod range;
+mod scientific;
+#[cfg(test)]
+mod tests;
+
+pub use decimal::Decimal;
+pub use range::Bound;
+
+use crate::error::Error;
+use crate::frontend::json_schema::number::range::{Fraction, Interval, plain, signed};
+use crate::ids::ExprId;
+use crate::ir::Arena;
+use crate::limits::Limits;
+
+/// A set of spellings of numbers, each within the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Notation {
+    /// `-?(0|[1-9][0-9]*)(\.[0-9]+)?`, in which any constraint is decided.
+    Plain,
+    /// Plain, or an exponent after a mantissa with one digit before the point that is 0 only if the
+    /// number is: `-?([1-9](\.[0-9]+)?|0(\.0+)?)[eE][+-]?[0-9]+`. Bounds are decided in it.
+    Scientific,
+    /// Everything that RFC 8259 section 6 allows. Whether a number is above, below or equal to zero
+    /// is decided in it.
+    Any,
+}
+
+/// How integers are written.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[non_exhaustive]
+pub enum IntegerSpelling {
+    /// As digits: `-?(0|[1-9][0-9]*)`.
+    #[default]
+    Digits,
+    /// As digits, or with a fraction of zeros: `5`, `5.0`, `5.00`.
+    Fraction,
+}
+
+/// What a schema demands of a number.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct NumberConstraint {
+    /// The number is an integer.
+    pub integer: bool,
+    /// The number is not below this.
+    pub minimum: Option<Bound>,
+    /// The number is not above this.
+    pub maximum: Option<Bound>,
+    /// The number is a multiple of each of these, which are above 0.
+    pub multiple_of: Vec<Decimal>,
+    /// How the number is written if `integer` is set.
+    pub integer_spelling: IntegerSpelling,
+}
+
+impl NumberConstraint {
+    /// Returns the constraint that only `value` meets.
+    #[must_use]
+    pub fn exactly(value: &Decimal) -> Self {
+        let bound = Some(Bound::inclusive(value.clone()));
+        Self { minimum: bound.clone(), maximum: bound, ..Self::default() }
+    }
+
+    /// Returns whether `value` meets the constraint.
+    #[must_use]
+    pub fn admits(&self, value: &Decimal) -> bool {
+        (!self.integer || value.is_integer())
+            && self.interval().contains(value)
+            && self.multiple_of.iter().all(|step| value.is_multiple_of(step))
+    }
+
+    /// Adds what `other` demands; the spelling of integers stays.
+    pub fn intersect(&mut self, other: &Self) {
+        self.integer |= other.integer;
+        let mut interval = self.interval();
+        interval.intersect(&other.interval());
+        (self.minimum, self.maximum) = (interval.low, interval.high);
+        for step in &other.multiple_of {
+            if !self.multiple_of.contains(step) {
+                self.multiple_of.push(step.clone());
+            }
+        }
+    }
+
+    /// Returns the widest notation in which the constraint is decided.
+    #[must_use]
+    pub fn notation(&self) -> Notation {
+        let at_zero = |bound: &Option<Bound>| bound.as_ref().is_none_or(|b| b.value.is_zero());
+        if self.integer || !self.multiple_of.is_empty() {
+            Notation::Plain
+        } else if at_zero(&self.minimum) && at_zero(&self.maximum) {
+            Notation::Any
+        } else {
+            Notation::Scientific
+        }
+    }
+
+    fn interval(&self) -> Interval {
+        Interval { low: self.minimum.clone(), high: self.maximum.clone() }
+    }
+
+    /// Returns the constraint that exactly the other numbers meet, if one bound says it.
+    fn complement(&self) -> Option<Self> {
+        let flip = |bound: &Bound| Bound { exclusive: !bound.exclusive, ..bound.clone() };
+        match (self.integer || !self.multiple_of.is_empty(), &self.minimum, &self.maximum) {
+            (false, Some(low), None) => Some(Self { maximum: Some(flip(low)), ..Self::default() }),
+            (false, None, Some(high)) => {
+                Some(Self { minimum: Some(flip(high)), ..Self::default() })
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the numbers that meet the constraint, in a notation in which that is decided, with
+    /// `integer` after the digits of integers.
+    fn build(
+        &self,
+        arena: &mut Arena,
+        notation: Notation,
+        integer: Fraction,
+        limits: &Limits,
+    ) -> Result<ExprId, Error> {
+        let mut steps = self.multiple_of.clone();
+        steps.extend(self.integer.then(|| Decimal::from(1)));
+        Ok(match multiple::common_step(&steps, limits)? {
+            Some(step) => {
+                let fraction = if self.integer { integer } else { Fraction::Any };
+                multiple::multiples(arena, &self.interval(), &step, fraction, limits)?
+            }
+            None => between(arena, &self.interval(), notation),
+        })
+    }
+}
+
+/// Returns the texts of the numbers that meet `constraint`, in the constraint's
+/// [notation](NumberConstraint::notation). It is [`Arena::EMPTY`] if there are none.
+///
+/// # Errors
+///
+/// [`crate::ErrorKind::BudgetExceeded`] if the common multiple of `multiple_of` is too long or
+/// the arena is full, [`crate::ErrorKind::InvalidKeyword`] if a `multiple_of` is not above 0.
+pub fn language(
+    arena: &mut Arena,
+    constraint: &NumberConstraint,
+    limits: &Limits,
+) -> Result<ExprId, Error> {
+    conjunction(arena, constraint, &[], limits)
+}
+
+/// Returns the texts of the numbers that meet `required` and none of `forbidden`, in the narrowest
+/// of the constraints' notations. It may be another expression than [`Arena::EMPTY`] even if there
+/// are no such numbers.
+///
+/// # Errors
+///
+/// Those of [`language`].
+pub fn conjunction(
+    arena: &mut Arena,
+    required: &NumberConstraint,
+    forbidden: &[NumberConstraint],
+    limits: &Limits,
+) -> Result<ExprId, Error> {
+    let mut required = required.clone();
+    let mut excluded = Vec::new();
+    for constraint in forbidden {
+        match constraint.complement() {
+            Some(complement) => required.intersect(&complement),
+            None => excluded.push(constraint),
+        }
+    }
+    let notations = excluded.iter().map(|constraint| constraint.notation());
+    let notation = notations.fold(required.notation(), Notation::min);
+    let integer = match required.integer_spelling {
+        IntegerSpelling::Digits => Fraction::None,
+        IntegerSpelling::Fraction => Fraction::Zeros,
+    };
+    let mut parts = vec![required.build(arena, notation, integer, limits)?];
+    for constraint in excluded {
+        let excluded = constraint.build(arena, notation, Fraction::Zeros, limits)?;
+        parts.push(arena.not(excluded));
+    }
+    let result = arena.and(&parts);
+    arena.check()?;
+    Ok(result)
+}
+
+/// Returns every spelling of exactly `value` in the widest [`Notation`] that decides it.
+pub fn literal(arena: &mut Arena, value: &Decimal) -> ExprId {
+    let constraint = NumberConstraint::exactly(value);
+    between(arena, &constraint.interval(), constraint.notation())
+}
+
+/// Returns every JSON number.
+pub fn any_number(arena: &mut Arena) -> ExprId {
+    between(arena, &Interval::default(), Notation::Any)
+}
+
+/// Returns every integer, written as digits.
+pub fn any_integer(arena: &mut Arena) -> ExprId {
+    plain(arena, &Interval::default(), Fraction::None)
+}
+
+/// Returns the numbers of `interval` in a notation in which its bounds are decided.
+fn between(arena: &mut Arena, interval: &Interval, notation: Notation) -> ExprId {
+    match notation {
+        Notation::Plain => plain(arena, interval, Fraction::Any),
+        Notation::Scientific => {
+            let plain = plain(arena, interval, Fraction::Any);
+            let scientific = signed(arena, interval, scientific::magnitudes);
+            arena.alt2(plain, scientific)
+        }
+        Notation::Any => signed(arena, interval, scientific::any_magnitudes),
+    }
+}

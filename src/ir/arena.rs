@@ -263,12 +263,7 @@ impl Arena {
             },
             Expr::Not(inner) => {
                 let nullable = self.facts(*inner).nullable == Some(false);
-                Facts {
-                    regular: true,
-                    nullable: Some(nullable),
-                    positive: false,
-                    least: u32::from(!nullable),
-                }
+                Facts { positive: false, ..leaf(nullable, u32::from(!nullable)) }
             }
             Expr::Repeat { body, min, .. } => {
                 let body = self.facts(*body);

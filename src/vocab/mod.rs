@@ -1,18 +1,44 @@
 //! Vocabularies: tokenizer and model files in, [`Vocabulary`] (token id → exact bytes) out. The
 //! token index grows its trie from it. No grammar is known here.
+//!
+//! [`load()`] reads any supported file. Each format has a module, and all of them leave it to
+//! `bytes` to turn the strings of tokens into bytes.
 
+mod bytes;
+mod decoder;
+mod embedded;
+mod encode;
+mod end_tokens;
+mod gguf;
+mod gguf_reader;
+#[cfg(feature = "tokenizers")]
+mod hugging_face;
 mod index;
+mod load;
+mod lookup;
+mod merge;
 mod runs;
+mod self_check;
+mod split;
+mod tiktoken;
+mod tokenizer_json;
 mod trie;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
+use crate::vocab::lookup::Lookup;
 
+pub use embedded::END as EMBEDDED_END_TOKEN;
+pub use encode::Encoder;
+pub use end_tokens::{EndToken, WELL_KNOWN as WELL_KNOWN_END_TOKENS};
+pub use gguf::{GgufModel, GgufTokenType, GgufTokenizer};
 pub use index::Index;
+pub use load::{LoadOptions, Loaded, VocabularyKind, load};
 pub use runs::{RunClass, Runs};
+pub use self_check::{LongestToken, Mismatch, NamedToken, ProbeFailure, TokenizerReport};
 pub use trie::Trie;
 
 /// What one id of a vocabulary stands for.
@@ -24,6 +50,18 @@ pub enum Token {
     Special(Box<str>),
     /// An id that the tokenizer does not use. Never legal.
     Unused,
+}
+
+/// What the bytes of single tokens do not tell about whole texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub struct TextRules {
+    /// The tokenizer's decoder drops one leading space of a whole text (SentencePiece). The bytes
+    /// of the tokens keep it, so a first token of ` a` is printed as `a`.
+    pub strip_leading_space: bool,
+    /// The tokenizer puts a space before a whole text when it encodes a prompt.
+    /// [`Encoder::encode`] never does.
+    pub prepend_space: bool,
 }
 
 /// The tokens of a model: ids, their exact bytes, and which of them end the output.
@@ -42,6 +80,8 @@ pub struct Vocabulary {
     fingerprint: Fingerprint,
     longest: usize,
     index: Arc<Index>,
+    /// Built when a text is first encoded without a tokenizer.
+    lookup: OnceLock<Lookup>,
 }
 
 /// A stable 128-bit name of a vocabulary: equal vocabularies have equal fingerprints on every
@@ -103,6 +143,7 @@ impl Vocabulary {
             fingerprint: Fingerprint(0),
             longest: 0,
             index: Arc::default(),
+            lookup: OnceLock::new(),
         };
         for (index, token) in tokens.into_iter().enumerate() {
             let id = TokenId::from_index(index)
@@ -229,6 +270,10 @@ impl Vocabulary {
         self.index.runs(self, class)
     }
 
+    fn lookup(&self) -> &Lookup {
+        self.lookup.get_or_init(|| Lookup::of_text(self))
+    }
+
     fn compute_fingerprint(&self) -> Fingerprint {
         /// FNV-1a, <https://www.ietf.org/archive/id/draft-eastlake-fnv-21.html>.
         fn fnv(hash: &mut u64, bytes: &[u8]) {
@@ -267,38 +312,4 @@ impl fmt::Debug for Vocabulary {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_specials_and_holes_keep_their_ids() {
-        let tokens = vec![
-            Token::Text(b"a".as_slice().into()),
-            Token::Unused,
-            Token::Special("</s>".into()),
-            Token::Text(b"\xc3".as_slice().into()),
-        ];
-        let vocabulary = Vocabulary::new(tokens.clone(), [TokenId::new(2)]).unwrap();
-        assert_eq!(vocabulary.bytes(TokenId::new(0)), b"a");
-        assert_eq!(vocabulary.bytes(TokenId::new(1)), b"");
-        assert_eq!(vocabulary.bytes(TokenId::new(3)), b"\xc3");
-        assert_eq!(vocabulary.bytes(TokenId::new(9)), b"");
-        assert_eq!(vocabulary.special_name(TokenId::new(2)), Some("</s>"));
-        assert_eq!(vocabulary.ids().map(|id| vocabulary.token(id)).collect::<Vec<_>>(), tokens);
-        assert!(Vocabulary::new(tokens.clone(), []).is_err());
-        assert!(Vocabulary::new(tokens, [TokenId::new(4)]).is_err());
-    }
-
-    #[test]
-    fn fingerprint_tells_boundaries_apart() {
-        let one = |texts: &[&str]| {
-            let mut tokens: Vec<_> =
-                texts.iter().map(|t| Token::Text(t.as_bytes().into())).collect();
-            tokens.push(Token::Special("end".into()));
-            let end = TokenId::from_index(texts.len()).unwrap();
-            Vocabulary::new(tokens, [end]).unwrap().fingerprint()
-        };
-        assert_ne!(one(&["ab", "c"]), one(&["a", "bc"]));
-        assert_eq!(one(&["ab", "c"]), one(&["ab", "c"]));
-    }
-}
+mod tests;

@@ -20,6 +20,9 @@ use crate::error::Error;
 pub struct Limits {
     /// Bytes of a grammar source text. Default 16 MiB; the largest public schema seen has 1.4 MB.
     pub source_bytes: usize,
+    /// Bytes of one regular expression. Default 1 MiB; the longest of a public schema has 12 KB, and a
+    /// syntax tree takes some hundred bytes for each byte.
+    pub pattern_bytes: usize,
     /// Nesting depth of a source text (arrays, objects, groups). Default 20,000. Nothing recurses
     /// on input, so this only bounds the time that pathological depth can take.
     pub source_depth: usize,
@@ -54,6 +57,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             source_bytes: 16 << 20,
+            pattern_bytes: 1 << 20,
             source_depth: 20_000,
             expressions: 4_000_000,
             states: 1_000_000,
@@ -73,6 +77,13 @@ impl Limits {
     #[must_use]
     pub const fn max_source_bytes(mut self, bytes: usize) -> Self {
         self.source_bytes = bytes;
+        self
+    }
+
+    /// Sets [`Limits::pattern_bytes`].
+    #[must_use]
+    pub const fn max_pattern_bytes(mut self, bytes: usize) -> Self {
+        self.pattern_bytes = bytes;
         self
     }
 

@@ -4,4 +4,5 @@
 pub mod ecma;
 pub mod gbnf;
 pub mod json_schema;
+mod pattern;
 pub mod regex;

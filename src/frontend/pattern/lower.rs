@@ -1,0 +1,603 @@
+//! A tree to an expression.
+//!
+//! The *rest* of a node is the language of what may follow it up to the end of the text, one for
+//! each class of the character before (see [`LeftClasses`]); to translate a node is to put it in
+//! front of a rest. Then
+//!
+//! ```text
+//! A B before k           = A before (B before k)
+//! A|B before k           = (A before k) | (B before k)
+//! look-ahead A before k  = k & (A before everything), or k & ~(…)
+//! one-character look     = k & (what it allows next), by the class before
+//! plain A before k       = A k, split by the class of A's last character where k differs
+//! A* before k            = the least solution of x = k | (A before x): module `machine`
+//! ```
+//!
+//! Every rest is a subset of the texts in the encoding, so a complement under `&` needs no more.
+
+use std::rc::Rc;
+
+use hashbrown::HashMap;
+
+use crate::error::Error;
+use crate::frontend::pattern::classes::LeftClasses;
+use crate::frontend::pattern::machine;
+use crate::frontend::pattern::tree::is_all;
+use crate::frontend::pattern::{Node, NodeId, Side, Tree};
+use crate::ids::ExprId;
+use crate::ir::chars::{CharSet, Encoding, all_chars, any_text, char_class, write_json_canonical};
+use crate::ir::{Arena, Expr, UNBOUNDED};
+use crate::limits::{Budget, BudgetExceeded, Limits};
+
+/// Where in a text a pattern must match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Somewhere.
+    Search,
+    /// From its start to its end.
+    Whole,
+}
+
+/// Returns the language of the texts in `encoding` in which the pattern `root` matches.
+///
+/// # Errors
+///
+/// [`crate::ErrorKind::BudgetExceeded`] if copies, states or expressions pass `limits`.
+pub(crate) fn lower(
+    arena: &mut Arena,
+    tree: &Tree,
+    root: NodeId,
+    mode: Mode,
+    encoding: Encoding,
+    limits: &Limits,
+) -> Result<ExprId, Error> {
+    let mut lower = Lower::new(arena, tree, root, encoding, limits);
+    let end = if mode == Mode::Search { lower.any } else { Arena::EPSILON };
+    let end: Rest = vec![end; lower.classes.len()].into();
+    let result = if tree.facts(root).behind {
+        machine::whole(&mut lower, root, mode == Mode::Search, end[0])?
+    } else {
+        let rest = lower.apply(root, end)?;
+        if mode == Mode::Search { lower.after_anything(&rest) } else { rest[0] }
+    };
+    lower.check()?;
+    Ok(result)
+}
+
+/// What may follow, for each class of the character before.
+pub(super) type Rest = Rc<[ExprId]>;
+
+pub(super) struct Lower<'a> {
+    pub(super) arena: &'a mut Arena,
+    pub(super) tree: &'a Tree,
+    pub(super) classes: LeftClasses,
+    /// All texts in the encoding.
+    pub(super) any: ExprId,
+    /// Work of the machine.
+    pub(super) work: Budget,
+    copies: Budget,
+    /// The first bound that was passed where no error could be returned.
+    failed: Option<BudgetExceeded>,
+    encoding: Encoding,
+    sets: HashMap<Vec<(char, char)>, ExprId, foldhash::fast::RandomState>,
+    /// The expressions of plain nodes.
+    plain: Vec<Option<ExprId>>,
+}
+
+/// A step of [`Lower::apply`], which keeps rests on a stack.
+enum Task<'a> {
+    /// Puts a node in front of the topmost rest.
+    Before(NodeId),
+    /// Puts the concatenation of plain nodes in front of the topmost rest.
+    Plain(&'a [NodeId]),
+    /// Adds a rest.
+    Push(Rest),
+    /// Replaces this many topmost rests by their union.
+    Union(usize),
+    /// Replaces the topmost rest by `rest` restricted to it, or to its complement.
+    Guard { rest: Rest, negated: bool },
+    /// Puts up to `left` more copies of a body in front of the topmost rest, each with `rest` as the
+    /// alternative; `last` is what was topmost before the previous copy.
+    Optional { body: NodeId, left: u32, rest: Rest, last: Option<Rest> },
+    /// Puts `left` more copies of a body in front of the topmost rest.
+    Mandatory { body: NodeId, left: u32, last: Option<Rest> },
+}
+
+impl<'a> Lower<'a> {
+    fn new(
+        arena: &'a mut Arena,
+        tree: &'a Tree,
+        root: NodeId,
+        encoding: Encoding,
+        limits: &Limits,
+    ) -> Self {
+        let any = any_text(arena, encoding);
+        Self {
+            arena,
+            tree,
+            classes: LeftClasses::of(tree, root),
+            any,
+            work: Budget::new("compile_work", limits.compile_work),
+            copies: Budget::new("unroll", limits.unroll as u64),
+            failed: None,
+            encoding,
+            sets: HashMap::default(),
+            plain: vec![None; tree.len()],
+        }
+    }
+
+    /// Puts `root` in front of `rest`.
+    pub(super) fn apply(&mut self, root: NodeId, rest: Rest) -> Result<Rest, Error> {
+        let mut rests = vec![rest];
+        let mut tasks = vec![Task::Before(root)];
+        while let Some(task) = tasks.pop() {
+            self.check()?;
+            match task {
+                Task::Before(node) => {
+                    let Some(rest) = rests.pop() else { break };
+                    self.before(node, rest, &mut tasks, &mut rests)?;
+                }
+                Task::Plain(nodes) => {
+                    let Some(rest) = rests.pop() else { break };
+                    rests.push(self.plain_before(nodes, &rest));
+                }
+                Task::Push(rest) => rests.push(rest),
+                Task::Union(count) => {
+                    let parts = rests.split_off(rests.len().saturating_sub(count));
+                    let union = self.union(&parts);
+                    rests.push(union);
+                }
+                Task::Guard { rest, negated } => {
+                    let Some(guard) = rests.pop() else { break };
+                    let guarded = rest.iter().zip(guard.iter()).map(|(&rest, &guard)| {
+                        let guard = if negated { self.arena.not(guard) } else { guard };
+                        self.arena.and(&[rest, guard])
+                    });
+                    let guarded = guarded.collect();
+                    rests.push(guarded);
+                }
+                // Where a copy changes nothing, no further one does.
+                Task::Optional { left: 0, .. } | Task::Mandatory { left: 0, .. } => {}
+                Task::Optional { body, left, rest, last } if rests.last() != last.as_ref() => {
+                    self.copies.spend(1)?;
+                    let last = rests.last().cloned();
+                    tasks.push(Task::Optional { body, left: left - 1, rest: rest.clone(), last });
+                    tasks.extend([Task::Union(2), Task::Push(rest), Task::Before(body)]);
+                }
+                Task::Mandatory { body, left, last } if rests.last() != last.as_ref() => {
+                    self.copies.spend(1)?;
+                    let last = rests.last().cloned();
+                    tasks.extend([
+                        Task::Mandatory { body, left: left - 1, last },
+                        Task::Before(body),
+                    ]);
+                }
+                Task::Optional { .. } | Task::Mandatory { .. } => {}
+            }
+        }
+        self.check()?;
+        Ok(rests.pop().unwrap_or_else(|| self.everything()))
+    }
+
+    fn before(
+        &mut self,
+        node: NodeId,
+        rest: Rest,
+        tasks: &mut Vec<Task<'a>>,
+        rests: &mut Vec<Rest>,
+    ) -> Result<(), Error> {
+        let tree = self.tree;
+        if tree.facts(node).plain {
+            rests.push(self.plain_before(&[node], &rest));
+            return Ok(());
+        }
+        match tree.node(node) {
+            Node::Empty | Node::Set(_) => rests.push(rest),
+            Node::Concat(parts) => {
+                rests.push(rest);
+                let plain = |&id: &NodeId| tree.facts(id).plain;
+                for run in parts.chunk_by(|a, b| plain(a) && plain(b)) {
+                    tasks.push(match run {
+                        [one] => Task::Before(*one),
+                        _ => Task::Plain(run),
+                    });
+                }
+            }
+            Node::Alt(parts) => {
+                tasks.push(Task::Union(parts.len()));
+                for &part in parts.iter().rev() {
+                    tasks.push(Task::Before(part));
+                    tasks.push(Task::Push(rest.clone()));
+                }
+            }
+            &Node::Repeat { body, min, max } => {
+                tasks.push(Task::Mandatory { body, left: min, last: None });
+                if max == UNBOUNDED {
+                    rests.push(machine::star(self, body, &rest)?);
+                } else {
+                    tasks.push(Task::Optional {
+                        body,
+                        left: max - min,
+                        rest: rest.clone(),
+                        last: None,
+                    });
+                    rests.push(rest);
+                }
+            }
+            Node::Look(look) => {
+                let allowed: Vec<_> = (0..self.classes.len())
+                    .map(|class| {
+                        let before = self.classes.example(class);
+                        look.cases
+                            .iter()
+                            .filter(|(b, _)| b.allows(before))
+                            .fold(Side::of(CharSet::empty()), |all, (_, a)| all.union(a))
+                    })
+                    .collect();
+                let restricted: Rest = rest
+                    .iter()
+                    .zip(&allowed)
+                    .map(|(&rest, side)| self.restrict(rest, side))
+                    .collect();
+                rests.push(restricted);
+            }
+            Node::Around(around) => {
+                // Look-behind never comes here: a tree with one goes to `machine::whole`.
+                let idle = |&r: &ExprId| r == self.any || r == Arena::ALL;
+                if !around.negated && rest.iter().all(idle) {
+                    rests.push(rest);
+                } else {
+                    rests.push(self.everything());
+                    tasks.push(Task::Guard { rest, negated: around.negated });
+                }
+                tasks.push(Task::Before(around.body));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what a program is made from.
+    pub(super) const fn program_parts(&mut self) -> (&'a Tree, &mut Budget, &mut Budget) {
+        (self.tree, &mut self.copies, &mut self.work)
+    }
+
+    /// Returns the rest of which nothing is asked. Only ever restricts another rest.
+    fn everything(&self) -> Rest {
+        vec![Arena::ALL; self.classes.len()].into()
+    }
+
+    pub(super) fn union(&mut self, rests: &[Rest]) -> Rest {
+        (0..self.classes.len())
+            .map(|class| {
+                let parts: Vec<_> = rests.iter().map(|rest| rest[class]).collect();
+                self.alt(&parts)
+            })
+            .collect()
+    }
+
+    /// Returns an error once a bound has been passed.
+    pub(super) fn check(&self) -> Result<(), BudgetExceeded> {
+        self.failed.map_or(Ok(()), Err)?;
+        self.arena.check()
+    }
+
+    /// Returns the union, which is all texts as soon as one part is.
+    ///
+    /// Unions are flat, so one that grows step by step takes quadratic space: it is charged for.
+    pub(super) fn alt(&mut self, parts: &[ExprId]) -> ExprId {
+        let size = |&id: &ExprId| match self.arena.get(id) {
+            Expr::Alt(parts) => parts.len() as u64,
+            _ => 1,
+        };
+        let size = parts.iter().map(size).sum();
+        if let Err(exceeded) = self.work.spend(size) {
+            self.failed.get_or_insert(exceeded);
+            return Arena::EMPTY;
+        }
+        if parts.contains(&self.any) && !parts.contains(&Arena::ALL) {
+            return self.any;
+        }
+        self.arena.alt(parts)
+    }
+
+    /// Returns the texts of `rest` that begin with what `side` allows.
+    pub(super) fn restrict(&mut self, rest: ExprId, side: &Side) -> ExprId {
+        if side.is_any() || rest == Arena::EMPTY {
+            return rest;
+        }
+        let first = self.set(&side.set);
+        if rest == self.any || rest == Arena::ALL {
+            let some = self.arena.concat2(first, rest);
+            return if side.edge { self.arena.optional(some) } else { some };
+        }
+        if side.set.ranges().is_empty() {
+            return if side.edge { self.arena.and(&[rest, Arena::EPSILON]) } else { Arena::EMPTY };
+        }
+        let mut allowed = self.arena.concat2(first, Arena::ALL);
+        if side.edge {
+            allowed = self.arena.optional(allowed);
+        }
+        self.arena.and(&[rest, allowed])
+    }
+
+    /// Returns one character of `set`.
+    pub(super) fn set(&mut self, set: &CharSet) -> ExprId {
+        let key: Vec<_> = set.iter().map(|range| (range.start(), range.end())).collect();
+        if let Some(&id) = self.sets.get(&key) {
+            return id;
+        }
+        let id = char_class(self.arena, set, self.encoding);
+        self.sets.insert(key, id);
+        id
+    }
+
+    /// Puts any text in front of `rest`, for a pattern that may match anywhere.
+    fn after_anything(&mut self, rest: &Rest) -> ExprId {
+        let (first, others) = (rest[0], &rest[1..]);
+        if others.is_empty() {
+            let first = self.without_idle_start(first);
+            return self.arena.concat2(self.any, first);
+        }
+        let last: Vec<_> = (0..self.classes.len())
+            .map(|class| self.classes.sets[class].clone())
+            .zip(rest.iter().copied())
+            .collect();
+        let mut parts = Vec::new();
+        for (set, rest) in join_equal(last) {
+            let one = self.set(&set);
+            let moved = self.arena.concat2(self.any, one);
+            if is_all(&set) {
+                return self.star_or_start(self.any, moved, rest, first);
+            }
+            parts.push(self.arena.concat2(moved, rest));
+        }
+        parts.push(first);
+        self.alt(&parts)
+    }
+
+    /// Returns `all rest | start`, given that `all` is `moved` or the empty text, as `moved rest |
+    /// start` or, where `start` has all that `rest` has, as `all rest` and what `start` has more.
+    fn star_or_start(&mut self, all: ExprId, moved: ExprId, rest: ExprId, start: ExprId) -> ExprId {
+        let more = {
+            let parts = |id: ExprId| match self.arena.get(id) {
+                Expr::Alt(parts) => parts.to_vec(),
+                Expr::Empty => Vec::new(),
+                _ => vec![id],
+            };
+            let (less, more) = (parts(rest), parts(start));
+            less.iter()
+                .all(|part| more.contains(part))
+                .then(|| more.into_iter().filter(|part| !less.contains(part)).collect::<Vec<_>>())
+        };
+        match more {
+            Some(mut parts) => {
+                let rest = if all == self.any { self.without_idle_start(rest) } else { rest };
+                parts.push(self.arena.concat2(all, rest));
+                self.alt(&parts)
+            }
+            None => {
+                let moved = self.arena.concat2(moved, rest);
+                self.alt(&[moved, start])
+            }
+        }
+    }
+
+    /// Returns `id` without what may be empty at its start: after any text it asks for nothing.
+    fn without_idle_start(&mut self, id: ExprId) -> ExprId {
+        let parts = match self.arena.get(id) {
+            Expr::Alt(parts) => parts.to_vec(),
+            _ => vec![id],
+        };
+        let parts: Vec<_> =
+            parts.into_iter().map(|part| self.part_without_idle_start(part)).collect();
+        self.alt(&parts)
+    }
+
+    fn part_without_idle_start(&mut self, mut id: ExprId) -> ExprId {
+        while let Expr::Concat(head, tail) = *self.arena.get(id) {
+            if self.arena.facts(head).nullable == Some(true) {
+                id = tail;
+            } else if let Expr::Repeat { body, min, max } = *self.arena.get(head)
+                && min < max
+            {
+                let least = self.arena.repeat(body, min, min);
+                return self.arena.concat2(least, tail);
+            } else {
+                break;
+            }
+        }
+        id
+    }
+
+    /// Puts the concatenation of nodes without assertions in front of `rest`.
+    fn plain_before(&mut self, nodes: &[NodeId], rest: &Rest) -> Rest {
+        let first = rest[0];
+        if rest.iter().all(|&r| r == first) {
+            let result = if first == self.any || first == Arena::ALL {
+                self.plain_before_anything(nodes, first)
+            } else {
+                let head = self.plain_concat(nodes);
+                self.arena.concat2(head, first)
+            };
+            return vec![result; self.classes.len()].into();
+        }
+        let nullable = nodes.iter().all(|&node| self.tree.facts(node).nullable);
+        let groups =
+            join_equal(self.classes.sets.iter().cloned().zip(rest.iter().copied()).collect());
+        if let [(_, rest_after)] = groups[..] {
+            // No assertion can tell the characters apart, only the start of the text.
+            let all = self.plain_concat(nodes);
+            if !nullable {
+                return vec![self.arena.concat2(all, rest_after); self.classes.len()].into();
+            }
+            let moved = self.concat_ending_in(nodes, &all_chars());
+            return rest.iter().map(|&r| self.star_or_start(all, moved, rest_after, r)).collect();
+        }
+        let mut moved = Vec::new();
+        for (set, rest) in groups {
+            let head = self.concat_ending_in(nodes, &set);
+            moved.push(self.arena.concat2(head, rest));
+        }
+        let moved = self.alt(&moved);
+        rest.iter().map(|&r| if nullable { self.alt(&[r, moved]) } else { moved }).collect()
+    }
+
+    /// Puts plain nodes in front of all texts, leaving out what their end may leave out.
+    fn plain_before_anything(&mut self, nodes: &[NodeId], rest: ExprId) -> ExprId {
+        let tree = self.tree;
+        let mut left = nodes;
+        let mut heads = Vec::new();
+        let mut result = rest;
+        loop {
+            let idle = left.iter().rev().take_while(|&&node| tree.facts(node).nullable).count();
+            let Some((last, before)) = left[..left.len() - idle].split_last() else { break };
+            heads.extend(before.iter().map(|&part| self.plain(part)));
+            match tree.node(*last) {
+                Node::Concat(parts) => left = parts,
+                Node::Repeat { body, min, .. } => {
+                    let copies = self.plain(*body);
+                    heads.push(self.arena.repeat(copies, min - 1, min - 1));
+                    left = std::slice::from_ref(body);
+                }
+                _ => {
+                    let last = self.plain(*last);
+                    result = self.arena.concat2(last, rest);
+                    break;
+                }
+            }
+        }
+        heads.push(result);
+        self.arena.concat(&heads)
+    }
+
+    fn plain_concat(&mut self, nodes: &[NodeId]) -> ExprId {
+        let parts: Vec<_> = nodes.iter().map(|&node| self.plain(node)).collect();
+        self.arena.concat(&parts)
+    }
+
+    /// Returns the expression of a node without assertions.
+    fn plain(&mut self, node: NodeId) -> ExprId {
+        if let Some(id) = self.plain[node.index()] {
+            return id;
+        }
+        for id in self.tree.subtree(node) {
+            if self.plain[id.index()].is_none() && self.tree.facts(id).plain {
+                let expr = self.plain_of_parts(id);
+                self.plain[id.index()] = Some(expr);
+            }
+        }
+        self.plain[node.index()].unwrap_or(Arena::EMPTY)
+    }
+
+    /// The expression of a plain node whose parts have theirs.
+    fn plain_of_parts(&mut self, node: NodeId) -> ExprId {
+        let part = |lower: &Self, id: NodeId| lower.plain[id.index()].unwrap_or(Arena::EMPTY);
+        match self.tree.node(node) {
+            Node::Empty | Node::Look(_) | Node::Around(_) => Arena::EPSILON,
+            Node::Set(set) => self.set(set),
+            Node::Concat(parts) => {
+                let parts: Vec<_> = parts.iter().map(|&id| part(self, id)).collect();
+                self.arena.concat(&parts)
+            }
+            Node::Alt(parts) => {
+                let mut literals = Vec::new();
+                let mut others = Vec::new();
+                for &id in parts {
+                    match self.spelling(id) {
+                        Some(text) => literals.push(text),
+                        None => others.push(part(self, id)),
+                    }
+                }
+                others.push(self.arena.literals(literals));
+                self.arena.alt(&others)
+            }
+            &Node::Repeat { body, min, max } => {
+                let body = part(self, body);
+                self.arena.repeat(body, min, max)
+            }
+        }
+    }
+
+    /// Returns the only spelling of a node that is one text, if the encoding has only one.
+    fn spelling(&self, node: NodeId) -> Option<Vec<u8>> {
+        match self.encoding {
+            Encoding::Utf8 => self.tree.literal(node).map(String::into_bytes),
+            Encoding::JsonCanonical => {
+                let mut bytes = Vec::new();
+                write_json_canonical(&self.tree.literal(node)?, &mut bytes);
+                Some(bytes)
+            }
+            Encoding::JsonAny => None,
+        }
+    }
+
+    /// Returns the texts of a concatenation of plain nodes that end in a character of `set`.
+    fn concat_ending_in(&mut self, nodes: &[NodeId], set: &CharSet) -> ExprId {
+        let parts: Vec<_> = nodes.iter().map(|&node| (node, self.ending_in(node, set))).collect();
+        self.concat_ending(&parts)
+    }
+
+    /// Returns the texts of a concatenation of plain nodes that end as wanted, given those of each
+    /// node: the last part that is not empty ends the text, those after it are empty.
+    fn concat_ending(&mut self, parts: &[(NodeId, ExprId)]) -> ExprId {
+        let mut ends = Arena::EMPTY;
+        let mut after_may_be_empty = true;
+        for &(node, ending) in parts.iter().rev() {
+            let head = self.plain(node);
+            ends = self.arena.concat2(head, ends);
+            if after_may_be_empty {
+                ends = self.arena.alt2(ends, ending);
+            }
+            after_may_be_empty &= self.tree.facts(node).nullable;
+        }
+        ends
+    }
+
+    /// Returns the texts of a plain node that end in a character of `set`.
+    fn ending_in(&mut self, node: NodeId, set: &CharSet) -> ExprId {
+        self.plain(node);
+        let start = self.tree.facts(node).first.index();
+        let mut ending: Vec<ExprId> = Vec::new();
+        for id in self.tree.subtree(node) {
+            let ends = match self.tree.node(id) {
+                Node::Empty | Node::Look(_) | Node::Around(_) => Arena::EMPTY,
+                Node::Set(own) => {
+                    let mut own = own.clone();
+                    own.intersect(set);
+                    self.set(&own)
+                }
+                Node::Concat(parts) => {
+                    let parts: Vec<_> =
+                        parts.iter().map(|&p| (p, ending[p.index() - start])).collect();
+                    self.concat_ending(&parts)
+                }
+                Node::Alt(parts) => {
+                    let ways: Vec<_> = parts.iter().map(|p| ending[p.index() - start]).collect();
+                    self.arena.alt(&ways)
+                }
+                &Node::Repeat { body, min, max } => {
+                    let copies = self.plain(body);
+                    let least = if self.tree.facts(body).nullable { 0 } else { min.max(1) - 1 };
+                    let most = if max == UNBOUNDED { max } else { max - 1 };
+                    let before = self.arena.repeat(copies, least, most);
+                    self.arena.concat2(before, ending[body.index() - start])
+                }
+            };
+            ending.push(ends);
+        }
+        ending.last().copied().unwrap_or(Arena::EMPTY)
+    }
+}
+
+/// Unites the sets that have the same rest, and leaves out those without characters.
+fn join_equal(sets: Vec<(CharSet, ExprId)>) -> Vec<(CharSet, ExprId)> {
+    let mut joined: Vec<(CharSet, ExprId)> = Vec::new();
+    for (set, rest) in sets {
+        match joined.iter_mut().find(|(_, r)| *r == rest) {
+            _ if set.ranges().is_empty() => {}
+            Some((all, _)) => all.union(&set),
+            None => joined.push((set, rest)),
+        }
+    }
+    joined
+}

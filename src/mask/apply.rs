@@ -7,10 +7,10 @@
 
 use smallvec::SmallVec;
 
-use super::logits::{LogitsError, is_invalid};
-use super::scalar::{self, Peak};
+use super::scalar::{self, Peak, is_invalid};
 use super::{Form, TokenMask, WORD};
 use crate::ids::TokenId;
+use crate::step_error::LogitsError;
 
 /// Words of a patched base that are made at a time, on the stack.
 const RUN: usize = 64;
@@ -32,7 +32,7 @@ impl TokenMask {
     /// let mut logits = [0.5, 0.25, 3.0, 9.0]; // one logit of padding
     /// mask.apply(&mut logits)?;
     /// assert_eq!(logits, [f32::NEG_INFINITY, 0.25, f32::NEG_INFINITY, f32::NEG_INFINITY]);
-    /// # Ok::<(), schemac::mask::LogitsError>(())
+    /// # Ok::<(), schemac::LogitsError>(())
     /// ```
     ///
     /// # Errors

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use super::TokenMask;
 use super::scalar::{self, Peak};
 use super::select::{Buffers, Legal};
 use super::weight::weight;
-use super::{LogitsError, TokenMask};
 use crate::ids::TokenId;
+use crate::step_error::LogitsError;
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 struct Random(u64);

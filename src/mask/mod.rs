@@ -5,7 +5,6 @@ mod apply;
 #[cfg(test)]
 #[expect(clippy::cast_possible_truncation, reason = "random bits")]
 mod kernel_tests;
-mod logits;
 mod scalar;
 pub(crate) mod select;
 pub(crate) mod weight;
@@ -15,7 +14,6 @@ mod x86_64;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-pub use self::logits::LogitsError;
 use crate::ids::TokenId;
 
 /// Number of bits of one mask word.

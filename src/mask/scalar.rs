@@ -5,7 +5,6 @@
 //! not longer than the words.
 
 use super::WORD;
-use super::logits::is_invalid;
 
 /// The highest legal logit of a row, as the argmax kernels return it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,6 +36,12 @@ impl Peak {
         self.meet(other.value, other.index.saturating_add(offset));
         self.invalid |= other.invalid;
     }
+}
+
+/// Returns whether no legal token may have this logit: NaN or +∞.
+#[inline(always)]
+pub(super) const fn is_invalid(logit: f32) -> bool {
+    logit.is_nan() || logit == f32::INFINITY
 }
 
 /// Writes `illegal` to the positions of `row` whose bit is 0.

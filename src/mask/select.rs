@@ -5,10 +5,11 @@
 //! and the cost follows the blocks. Results do not depend on the form of the mask or on the CPU:
 //! every sum is taken in one order (eight lanes within a block, then the blocks in ascending order).
 
-use super::logits::{LogitsError, is_invalid};
+use super::scalar::is_invalid;
 use super::weight::weight;
 use super::{Form, TokenMask, WORD};
 use crate::ids::TokenId;
+use crate::step_error::LogitsError;
 
 /// Lanes of the sums within a block, whatever the width of the CPU's vectors.
 const LANES: usize = 8;

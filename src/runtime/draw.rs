@@ -20,11 +20,12 @@
 //! penalty, here with the sign rule for negative logits).
 
 use crate::ids::TokenId;
+use crate::mask::TokenMask;
 use crate::mask::select::{Buffers, Candidate, Legal};
 use crate::mask::weight::{scale, weight};
-use crate::mask::{LogitsError, TokenMask};
 use crate::runtime::history::History;
 use crate::runtime::policy::Policy;
+use crate::step_error::LogitsError;
 
 /// Candidates that are sorted first; four times more at each further try.
 const FIRST_SORT: usize = 256;

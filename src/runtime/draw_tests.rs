@@ -7,7 +7,8 @@ use super::{
     Choice, DrawError, History, Policy, Reason, Scratch, Step, distribution, draw, uniform,
 };
 use crate::ids::TokenId;
-use crate::mask::{LogitsError, TokenMask};
+use crate::mask::TokenMask;
+use crate::step_error::LogitsError;
 
 fn id(index: usize) -> TokenId {
     TokenId::from_index(index).unwrap()

@@ -48,8 +48,8 @@ pub struct Policy {
     pub penalty_window: Option<NonZeroUsize>,
     /// Is added to the logits of these tokens; less than +∞. −∞ bans a token.
     pub logit_bias: BTreeMap<TokenId, f64>,
-    /// The number of tokens before which the output may not end, unless nothing else is legal.
-    /// Default 0.
+    /// The number of tokens before which the output may not end, unless nothing else is legal or
+    /// fits into [`Policy::max_tokens`]. Default 0.
     pub min_tokens: usize,
     /// The number of tokens, the end token counted, within which the output is complete. `None` (the
     /// default) sets no bound: a model that never ends goes on for ever.

@@ -244,6 +244,19 @@ impl Matcher {
         Ok(automaton::needed(self.automaton.automaton(), &self.threads, &mut budget)?)
     }
 
+    /// Returns a matcher that stands here and cannot be rolled back past here. Costs a few reference
+    /// counts: use it to look ahead.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self {
+            automaton: self.automaton.clone(),
+            threads: self.threads.clone(),
+            finished: self.finished,
+            steps: self.steps,
+            history: VecDeque::new(),
+        }
+    }
+
     /// Goes back to where the sequence stood `steps` steps ago. Costs no more than the history given
     /// up.
     ///

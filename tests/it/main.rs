@@ -8,4 +8,5 @@
 mod gbnf;
 mod layering;
 mod masks;
+mod sampler;
 mod schemas;

@@ -19,5 +19,6 @@ pub use error::{Error, ErrorKind, Location};
 pub use ids::{ExprId, FamilyId, RuleId, StateId, TokenId};
 pub use limits::{Budget, BudgetExceeded, Limits};
 pub use mask::TokenMask;
+pub use runtime::{ConstrainedSampler, Policy};
 pub use step_error::{LogitsError, StepError};
 pub use vocab::Vocabulary;

@@ -53,6 +53,9 @@ pub enum IntegerSpelling {
     Digits,
     /// As digits, or with a fraction of zeros: `5`, `5.0`, `5.00`.
     Fraction,
+    /// As the former, or in scientific notation: `5e0`, `1.50e1`. The mantissa has at most 20
+    /// fraction digits, not counting zeros at its end; under a `multipleOf` there is no exponent.
+    Scientific,
 }
 
 /// What a schema demands of a number.
@@ -103,8 +106,11 @@ impl NumberConstraint {
     #[must_use]
     pub fn notation(&self) -> Notation {
         let at_zero = |bound: &Option<Bound>| bound.as_ref().is_none_or(|b| b.value.is_zero());
-        if self.integer || !self.multiple_of.is_empty() {
+        let exponent = self.integer_spelling == IntegerSpelling::Scientific;
+        if !self.multiple_of.is_empty() || (self.integer && !exponent) {
             Notation::Plain
+        } else if self.integer {
+            Notation::Scientific
         } else if at_zero(&self.minimum) && at_zero(&self.maximum) {
             Notation::Any
         } else {
@@ -128,24 +134,35 @@ impl NumberConstraint {
         }
     }
 
-    /// Returns the numbers that meet the constraint, in a notation in which that is decided, with
-    /// `integer` after the digits of integers.
+    /// Returns the numbers that meet the constraint, in a notation in which that is decided, and
+    /// integers in their spelling.
     fn build(
         &self,
         arena: &mut Arena,
         notation: Notation,
-        integer: Fraction,
         limits: &Limits,
     ) -> Result<ExprId, Error> {
+        let interval = self.interval();
         let mut steps = self.multiple_of.clone();
         steps.extend(self.integer.then(|| Decimal::from(1)));
-        Ok(match multiple::common_step(&steps, limits)? {
-            Some(step) => {
-                let fraction = if self.integer { integer } else { Fraction::Any };
-                multiple::multiples(arena, &self.interval(), &step, fraction, limits)?
-            }
-            None => between(arena, &self.interval(), notation),
-        })
+        let Some(step) = multiple::common_step(&steps, limits)? else {
+            return Ok(between(arena, &interval, notation));
+        };
+        let fraction = match self.integer_spelling {
+            _ if !self.integer => Fraction::Any,
+            IntegerSpelling::Digits => Fraction::None,
+            IntegerSpelling::Fraction | IntegerSpelling::Scientific => Fraction::Zeros,
+        };
+        let plain = multiple::multiples(arena, &interval, &step, fraction, limits)?;
+        if notation == Notation::Plain {
+            return Ok(plain);
+        }
+        let integers = signed(arena, &interval, |arena, range| {
+            let integers = scientific::integers(arena);
+            let inside = scientific::magnitudes(arena, range);
+            arena.and(&[integers, inside])
+        });
+        Ok(arena.alt2(plain, integers))
     }
 }
 
@@ -182,21 +199,23 @@ pub fn conjunction(
     for constraint in forbidden {
         match constraint.complement() {
             Some(complement) => required.intersect(&complement),
-            None => excluded.push(constraint),
+            // Whatever spells an integer is excluded; without an exponent, that is decided.
+            None => excluded.push(NumberConstraint {
+                integer_spelling: IntegerSpelling::Fraction,
+                ..constraint.clone()
+            }),
         }
     }
-    let notations = excluded.iter().map(|constraint| constraint.notation());
+    let notations = excluded.iter().map(NumberConstraint::notation);
     let notation = notations.fold(required.notation(), Notation::min);
-    let integer = match required.integer_spelling {
-        IntegerSpelling::Digits => Fraction::None,
-        IntegerSpelling::Fraction => Fraction::Zeros,
-    };
-    let mut parts = vec![required.build(arena, notation, integer, limits)?];
+    let allowed = required.build(arena, notation, limits)?;
+    let mut others = Vec::with_capacity(excluded.len());
     for constraint in excluded {
-        let excluded = constraint.build(arena, notation, Fraction::Zeros, limits)?;
-        parts.push(arena.not(excluded));
+        others.push(constraint.build(arena, notation, limits)?);
     }
-    let result = arena.and(&parts);
+    let others = arena.alt(&others);
+    let others = arena.not(others);
+    let result = arena.and(&[allowed, others]);
     arena.check()?;
     Ok(result)
 }

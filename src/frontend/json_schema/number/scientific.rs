@@ -62,6 +62,36 @@ pub(super) fn magnitudes(arena: &mut Arena, range: &Magnitudes) -> ExprId {
     arena.alt(&parts)
 }
 
+/// Fraction digits of an integer's mantissa, not counting trailing zeros. A double needs 16 for its
+/// shortest spelling, and a 64-bit integer 19.
+const INTEGER_DIGITS: u32 = 20;
+
+/// Returns the integers in the spelling of [`magnitudes`] with at most [`INTEGER_DIGITS`] fraction
+/// digits before trailing zeros: a number is one if its exponent is at least their number.
+pub(super) fn integers(arena: &mut Arena) -> ExprId {
+    let [digit, first] = [b'0', b'1'].map(|least| arena.bytes(ByteSet::range(least, b'9')));
+    let zero_digit = arena.byte(b'0');
+    let zeros = arena.star(zero_digit);
+    let mut parts = Vec::new();
+    for digits in 0..=INTEGER_DIGITS {
+        let mut fraction = optional_fraction(arena, zero_digit);
+        if digits > 0 {
+            let digits = arena.repeat(digit, 1, digits);
+            let point = arena.byte(b'.');
+            fraction = arena.concat(&[point, digits, zeros]);
+            fraction = arena.optional(fraction);
+        }
+        let least = Some(i64::from(digits));
+        let most = if digits == INTEGER_DIGITS { None } else { least };
+        let exponent = exponent(arena, least, most);
+        parts.push(arena.concat(&[first, fraction, exponent]));
+    }
+    let zero = zero(arena);
+    let exponent = any_exponent(arena);
+    parts.push(arena.concat2(zero, exponent));
+    arena.alt(&parts)
+}
+
 /// Returns the mantissas from `low` to `high`, or any, with the exponents from the first to the
 /// second of `exponents`.
 fn scaled(

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::automaton::linear::Grower;
 use crate::error::Error;
 use crate::ids::ExprId;
-use crate::ir::{Arena, Expr, Liveness};
+use crate::ir::{Arena, Expr, Grammar, Liveness, Scope};
 
 type Map<T> = HashMap<ExprId, T, foldhash::fast::RandomState>;
 
@@ -225,13 +225,18 @@ impl Grower {
         let body = match *self.grammar.arena.get(node) {
             Expr::Call(rule) => self.body(rule)?,
             Expr::Lazy(family) => {
-                let hint =
-                    self.grammar.expander.as_ref().map_or(Liveness::Expand, |e| e.liveness(family));
-                match (fixpoint.question, hint) {
-                    (Question::Live, Liveness::Live) => Arena::EPSILON,
-                    (Question::Live, Liveness::Dead) => Arena::EMPTY,
-                    (Question::Live, Liveness::All(parts)) => self.grammar.arena.concat(&parts),
-                    _ => self.expansion(family)?,
+                let Grammar { arena, rules, expander, .. } = &mut self.grammar;
+                let hint = match expander {
+                    Some(expander) if fixpoint.question == Question::Live => {
+                        expander.liveness(family, &mut Scope { arena, rules })?
+                    }
+                    _ => Liveness::Expand,
+                };
+                match hint {
+                    Liveness::Live => Arena::EPSILON,
+                    Liveness::Dead => Arena::EMPTY,
+                    Liveness::All(parts) => self.grammar.arena.concat(&parts),
+                    Liveness::Expand => self.expansion(family)?,
                 }
             }
             _ => node,

@@ -58,9 +58,13 @@ pub trait Expander: fmt::Debug + Send {
     /// Returns what decides whether `family` has any text, without expanding it.
     ///
     /// The default is [`Liveness::Expand`].
-    fn liveness(&self, family: FamilyId) -> Liveness {
-        let _ = family;
-        Liveness::Expand
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Expander::expand`].
+    fn liveness(&mut self, family: FamilyId, scope: &mut Scope<'_>) -> Result<Liveness, Error> {
+        let _ = (family, scope);
+        Ok(Liveness::Expand)
     }
 
     /// Returns a copy that expands alike.

@@ -73,6 +73,20 @@ impl Pattern {
         lower(arena, &self.tree, self.root, Mode::Search, encoding, limits)
     }
 
+    /// Returns the language of the texts that the pattern matches from start to end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pattern::to_expr`].
+    pub fn to_whole_expr(
+        &self,
+        arena: &mut Arena,
+        encoding: Encoding,
+        limits: &Limits,
+    ) -> Result<ExprId, Error> {
+        lower(arena, &self.tree, self.root, Mode::Whole, encoding, limits)
+    }
+
     /// Returns the only text in which the pattern matches, if it is as plain as `^abc$`.
     #[must_use]
     pub fn exact_text(&self) -> Option<String> {

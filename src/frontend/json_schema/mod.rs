@@ -1,2 +1,3 @@
 //! JSON Schema to grammar.
+pub mod format;
 pub mod number;

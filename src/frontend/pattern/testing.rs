@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 use rand::Rng;
+use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::frontend::pattern::{Look, Node, NodeId, Side, Tree};
@@ -23,6 +24,29 @@ impl Derivatives {
     pub(crate) fn matches(&mut self, expr: ExprId, text: &[u8]) -> bool {
         let end = text.iter().fold(expr, |expr, &byte| self.derivative(expr, byte));
         self.arena.facts(end).nullable == Some(true)
+    }
+
+    /// Returns a text of the language by a random walk of at most `length` bytes, unless it runs into
+    /// a dead end or is longer.
+    pub(crate) fn random_text(
+        &mut self,
+        expr: ExprId,
+        length: usize,
+        rng: &mut ChaCha8Rng,
+    ) -> Option<Vec<u8>> {
+        let mut at = expr;
+        let mut text = Vec::new();
+        while text.len() < length {
+            if self.arena.facts(at).nullable == Some(true) && rng.random_range(0..8) == 0 {
+                return Some(text);
+            }
+            let live: Vec<u8> =
+                (0..=255).filter(|&byte| self.derivative(at, byte) != Arena::EMPTY).collect();
+            let Some(&byte) = live.choose(rng) else { break };
+            text.push(byte);
+            at = self.derivative(at, byte);
+        }
+        (self.arena.facts(at).nullable == Some(true)).then_some(text)
     }
 
     fn derivative(&mut self, id: ExprId, byte: u8) -> ExprId {

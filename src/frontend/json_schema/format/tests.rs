@@ -1,0 +1,233 @@
+use std::path::PathBuf;
+
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::frontend::pattern::testing::Derivatives;
+use crate::ir::chars::write_json_canonical;
+
+/// A format's language, to match texts against.
+struct Matcher {
+    derivatives: Derivatives,
+    language: ExprId,
+    encoding: Encoding,
+}
+
+impl Matcher {
+    fn new(name: &str, encoding: Encoding) -> Self {
+        let mut arena = Arena::default();
+        let language = format(&mut arena, name, encoding).unwrap().unwrap();
+        Self { derivatives: Derivatives::new(arena), language, encoding }
+    }
+
+    fn matches(&mut self, text: &str) -> bool {
+        let mut bytes = Vec::new();
+        match self.encoding {
+            Encoding::Utf8 => bytes.extend_from_slice(text.as_bytes()),
+            _ => write_json_canonical(text, &mut bytes),
+        }
+        self.derivatives.matches(self.language, &bytes)
+    }
+}
+
+/// Returns whether a host name is valid in the suite and refused here: the narrowing that the module's
+/// documentation tells.
+fn is_narrowed(text: &str) -> bool {
+    text.split('.').any(|label| label.get(2..4) == Some("--"))
+}
+
+#[test]
+fn the_official_suite_agrees_on_formats() {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let Some(suites) = here.ancestors().map(|a| a.join("shared/suites")).find(|p| p.is_dir())
+    else {
+        println!("skipped: there is no shared/suites beside the repository");
+        return;
+    };
+    for draft in ["draft2020-12", "draft2019-09", "draft7", "draft6", "draft4"] {
+        let folder =
+            suites.join("json-schema-test-suite/tests").join(draft).join("optional/format");
+        let (mut checked, mut narrowed) = (0, 0);
+        for name in NAMES {
+            let Ok(text) = std::fs::read_to_string(folder.join(format!("{name}.json"))) else {
+                continue;
+            };
+            let mut matcher = Matcher::new(name, Encoding::JsonAny);
+            let groups: Value = serde_json::from_str(&text).unwrap();
+            for test in
+                groups.as_array().unwrap().iter().flat_map(|g| g["tests"].as_array().unwrap())
+            {
+                let (Some(text), Some(valid)) = (test["data"].as_str(), test["valid"].as_bool())
+                else {
+                    continue;
+                };
+                checked += 1;
+                let matched = matcher.matches(text);
+                if valid && !matched && is_narrowed(text) {
+                    narrowed += 1;
+                } else {
+                    assert_eq!(matched, valid, "{draft}: {name} {text:?}: {}", test["description"]);
+                }
+            }
+        }
+        println!("{draft}: {checked} texts, {narrowed} valid ones not generated");
+        assert!(checked > 50 && narrowed <= 20, "{checked} {narrowed}");
+    }
+}
+
+/// Changes one place of a text.
+fn mutate(text: &str, rng: &mut ChaCha8Rng) -> String {
+    let mut chars: Vec<char> = text.chars().collect();
+    let other = *['0', '1', '9', 'a', 'g', '-', ':', '.', '/', '@', ' ', 'é', '%', '[', '#']
+        .choose(rng)
+        .unwrap();
+    let at = rng.random_range(0..=chars.len());
+    match rng.random_range(0..3) {
+        0 => chars.insert(at, other),
+        1 if at < chars.len() => chars[at] = other,
+        _ if at < chars.len() => {
+            chars.remove(at);
+        }
+        _ => chars.push(other),
+    }
+    chars.into_iter().collect()
+}
+
+#[test]
+fn random_texts_are_judged_as_the_jsonschema_crate_does() {
+    let mut rng = ChaCha8Rng::seed_from_u64(31);
+    for name in NAMES {
+        // It needs a feature of the crate that is off.
+        if name == "idn-email" {
+            continue;
+        }
+        let validator = jsonschema::options()
+            .should_validate_formats(true)
+            .build(
+                &json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "format": name}),
+            )
+            .unwrap();
+        let mut matcher = Matcher::new(name, Encoding::Utf8);
+        let (mut generated, mut invalid) = (0, 0);
+        for _ in 0..400 {
+            let language = matcher.language;
+            let Some(text) = matcher.derivatives.random_text(language, 120, &mut rng) else {
+                continue;
+            };
+            let text = String::from_utf8(text).unwrap();
+            generated += 1;
+            assert!(validator.is_valid(&json!(text)), "{name} generates {text:?}");
+            let changed = mutate(&text, &mut rng);
+            let valid = validator.is_valid(&json!(changed));
+            invalid += usize::from(!valid);
+            assert_eq!(matcher.matches(&changed), valid, "{name} {changed:?}");
+        }
+        println!("{name}: {generated} generated, {invalid} invalid neighbours");
+        assert!(generated > 50, "{name}: {generated}");
+    }
+}
+
+#[test]
+fn dates_are_those_of_the_gregorian_calendar() {
+    let mut matcher = Matcher::new("date", Encoding::Utf8);
+    for year in 0..10_000_u32 {
+        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        assert!(matcher.matches(&format!("{year:04}-02-28")));
+        assert_eq!(matcher.matches(&format!("{year:04}-02-29")), leap, "{year}");
+        assert!(!matcher.matches(&format!("{year:04}-02-30")));
+    }
+    for month in 0..100 {
+        for day in 0..100 {
+            let last = match month {
+                1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+                4 | 6 | 9 | 11 => 30,
+                2 => 28,
+                _ => 0,
+            };
+            let valid = (1..=last).contains(&day);
+            assert_eq!(
+                matcher.matches(&format!("2023-{month:02}-{day:02}")),
+                valid,
+                "{month} {day}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_leap_second_is_at_23_59_utc_and_nowhere_else() {
+    let mut matcher = Matcher::new("time", Encoding::Utf8);
+    let mut rng = ChaCha8Rng::seed_from_u64(32);
+    for local in 0..1440_i32 {
+        for _ in 0..8 {
+            let east = (local + 1) % 1440;
+            let west = 1439 - local;
+            let candidates =
+                [east, west, rng.random_range(0..1440), (east + 60) % 1440, (west + 1) % 1440];
+            let offset = *candidates.choose(&mut rng).unwrap();
+            for (sign, utc) in [('+', local - offset), ('-', local + offset)] {
+                let text = format!(
+                    "{:02}:{:02}:60{sign}{:02}:{:02}",
+                    local / 60,
+                    local % 60,
+                    offset / 60,
+                    offset % 60
+                );
+                assert_eq!(matcher.matches(&text), utc.rem_euclid(1440) == 1439, "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lengths_of_host_names_and_mailboxes_are_bounded() {
+    let mut matcher = Matcher::new("hostname", Encoding::JsonCanonical);
+    let label = |n: usize| "a".repeat(n);
+    assert!(matcher.matches(&label(63)));
+    assert!(!matcher.matches(&label(64)));
+    let long = [label(63), label(63), label(63), label(61)].join(".");
+    assert_eq!(long.len(), 253);
+    assert!(matcher.matches(&long));
+    assert!(!matcher.matches(&(long.clone() + "a")));
+    assert!(matcher.matches("a--b.b-c.1"));
+    for text in ["ab--c", "xn--a", "a.ab--cd", "-a", "a-", "a-.b"] {
+        assert!(!matcher.matches(text), "{text}");
+    }
+    let mut matcher = Matcher::new("email", Encoding::JsonCanonical);
+    assert!(matcher.matches(&format!("{}@{long}", label(64))));
+    assert!(!matcher.matches(&format!("{}@a", label(65))));
+    assert!(matcher.matches(r#""a\"b c"@[ipv6:1::2]"#));
+    assert!(!matcher.matches("a@[IPv6:1:2:3:4:5:6:7::]"));
+    assert!(!matcher.matches("a@[tag:content]"));
+}
+
+#[test]
+fn formats_without_a_language_are_told_by_name() {
+    let mut arena = Arena::default();
+    for name in ["regex", "idn-hostname"] {
+        assert!(!is_known(name) && not_regular(name).is_some());
+        let error = format(&mut arena, name, Encoding::Utf8).unwrap_err();
+        let feature = format!("format `{name}`").into();
+        assert_eq!(error.kind(), &ErrorKind::UnsupportedFeature { feature });
+    }
+    for name in ["", "Date", "int32", "date-time "] {
+        assert!(!is_known(name) && not_regular(name).is_none());
+        assert!(format(&mut arena, name, Encoding::Utf8).unwrap().is_none());
+    }
+    for name in NAMES {
+        assert!(is_known(name));
+    }
+}
+
+#[test]
+fn formats_stay_small() {
+    for name in NAMES {
+        let mut arena = Arena::default();
+        format(&mut arena, name, Encoding::JsonAny).unwrap();
+        println!("{name}: {}", arena.len());
+        assert!(arena.len() < 4_000, "{name} takes {} expressions", arena.len());
+    }
+}

@@ -86,6 +86,25 @@ impl Grower {
         }
     }
 
+    /// Returns a grower that knows these expansions already.
+    pub(crate) fn restore(
+        grammar: Grammar,
+        limits: Limits,
+        expansions: Vec<(FamilyId, ExprId)>,
+    ) -> Self {
+        let mut grower = Self::new(grammar, limits);
+        grower.expansions.extend(expansions);
+        grower
+    }
+
+    /// Returns the expansions so far.
+    pub(crate) fn expansions(&self) -> Vec<(FamilyId, ExprId)> {
+        let mut expansions: Vec<_> =
+            self.expansions.iter().map(|(&family, &expr)| (family, expr)).collect();
+        expansions.sort_unstable();
+        expansions
+    }
+
     pub(crate) fn arena(&mut self) -> &mut Arena {
         &mut self.grammar.arena
     }

@@ -2,11 +2,13 @@
 //! automaton walks it. No token is known here.
 
 mod linear;
+mod snapshot;
 mod solve;
 mod states;
 mod threads;
 
 pub use linear::Action;
+pub use snapshot::AutomatonSnapshot;
 pub use states::{Automaton, Move, Row};
 pub use threads::{
     Configuration, Frame, Register, Thread, is_accepting, legal_bytes, needed, shortest_completion,

@@ -6,10 +6,12 @@
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
 use crate::automaton::linear::{Action, Grower, Part};
+use crate::automaton::snapshot::{AutomatonSnapshot, RowSnapshot, StateSnapshot};
 use crate::error::Error;
-use crate::ids::{ExprId, StateId};
+use crate::ids::{ExprId, FamilyId, StateId};
 use crate::ir::{Arena, ByteSet, Expr, Grammar, UNBOUNDED};
 use crate::limits::{Budget, BudgetExceeded, Limits};
 
@@ -57,7 +59,7 @@ struct Class {
 }
 
 /// One transition.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Move {
     /// The next state.
     pub target: StateId,
@@ -97,6 +99,47 @@ impl Row {
         self.recording
     }
 
+    /// Returns the sets of bytes that lead alike, and where they lead.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = (ByteSet, Vec<Move>)> + '_ {
+        self.classes.iter().enumerate().filter(|(_, class)| !class.moves.is_empty()).map(
+            |(index, class)| {
+                let bytes = (0..=255)
+                    .filter(|&byte| usize::from(self.class_of[usize::from(byte)]) == index);
+                (bytes.collect(), class.moves.to_vec())
+            },
+        )
+    }
+
+    /// Returns the row of these transitions, of which several may share a byte.
+    fn new(accepting: bool, moves: &[(ByteSet, Move)]) -> Self {
+        let recording = moves.iter().any(|(_, next)| next.action != Action::None && !next.fresh);
+        let mut class_of = Box::new([0_u8; 256]);
+        let mut classes: Vec<Class> = Vec::new();
+        let mut members: Vec<SmallVec<[usize; 2]>> = Vec::new();
+        let mut last: Option<(SmallVec<[usize; 2]>, u8)> = None;
+        for byte in 0..=255_u8 {
+            let here: SmallVec<[usize; 2]> =
+                (0..moves.len()).filter(|&index| moves[index].0.contains(byte)).collect();
+            if let Some((known, class)) = &last
+                && *known == here
+            {
+                class_of[usize::from(byte)] = *class;
+                continue;
+            }
+            let class = members.iter().position(|known| *known == here).unwrap_or_else(|| {
+                classes
+                    .push(Class::new(here.iter().map(|&index| moves[index].1.clone()).collect()));
+                members.push(here.clone());
+                members.len() - 1
+            });
+            // At most 256 classes, as there are 256 bytes.
+            let class = u8::try_from(class).unwrap_or(u8::MAX);
+            class_of[usize::from(byte)] = class;
+            last = Some((here, class));
+        }
+        Self { class_of, classes: classes.into(), accepting, recording }
+    }
+
     /// Returns the bytes that lead anywhere from here.
     #[must_use]
     pub fn bytes(&self) -> ByteSet {
@@ -123,6 +166,54 @@ impl Automaton {
         let mut growth = Growth { grower, ids: HashMap::default() };
         let start = growth.state(&states, start)?;
         Ok(Self { states, grower: Mutex::new(growth), limits, start })
+    }
+
+    /// Returns the automaton as data.
+    #[must_use]
+    pub fn snapshot(&self) -> AutomatonSnapshot {
+        let growth = self.lock();
+        let state = |state: &State| StateSnapshot {
+            expr: state.expr,
+            row: state.row.get().map(RowSnapshot::new),
+            mask_state: state.mask_state.get().copied(),
+        };
+        AutomatonSnapshot {
+            grammar: growth.grower.grammar.snapshot(),
+            limits: self.limits.clone(),
+            start: self.start,
+            expansions: growth.grower.expansions(),
+            states: (0..self.states.count()).map(|index| state(&self.states[index])).collect(),
+        }
+    }
+
+    /// Returns the automaton of a snapshot that has been checked, or `None` if two states are one.
+    pub(crate) fn restore(
+        grammar: Grammar,
+        limits: Limits,
+        start: StateId,
+        expansions: Vec<(FamilyId, ExprId)>,
+        stored: Vec<StateSnapshot>,
+    ) -> Option<Self> {
+        let states = boxcar::Vec::new();
+        let mut ids = HashMap::default();
+        for state in stored {
+            let row: OnceLock<Row> = OnceLock::new();
+            if let Some(stored) = state.row {
+                let moves: Vec<(ByteSet, Move)> = stored
+                    .classes
+                    .into_iter()
+                    .flat_map(|(bytes, moves)| moves.into_iter().map(move |step| (bytes, step)))
+                    .collect();
+                row.set(Row::new(stored.accepting, &moves)).ok()?;
+            }
+            let mask_state = state.mask_state.map_or_else(OnceLock::new, OnceLock::from);
+            let id = StateId::from_index(states.push(State { expr: state.expr, row, mask_state }))?;
+            if ids.insert(state.expr, id).is_some() {
+                return None;
+            }
+        }
+        let grower = Grower::restore(grammar, limits.clone(), expansions);
+        Some(Self { states, grower: Mutex::new(Growth { grower, ids }), limits, start })
     }
 
     /// Returns the start state.
@@ -260,23 +351,7 @@ impl Growth {
                 moves.push((part.bytes, next));
             }
         }
-        let recording = moves.iter().any(|(_, next)| next.action != Action::None && !next.fresh);
-        let mut class_of = Box::new([0_u8; 256]);
-        let mut classes: Vec<Class> = Vec::new();
-        let mut members: Vec<Vec<usize>> = Vec::new();
-        for byte in 0..=255_u8 {
-            let here: Vec<usize> =
-                (0..moves.len()).filter(|&index| moves[index].0.contains(byte)).collect();
-            let class = members.iter().position(|known| *known == here).unwrap_or_else(|| {
-                classes
-                    .push(Class::new(here.iter().map(|&index| moves[index].1.clone()).collect()));
-                members.push(here);
-                members.len() - 1
-            });
-            // At most 256 classes, as there are 256 bytes.
-            class_of[usize::from(byte)] = u8::try_from(class).unwrap_or(u8::MAX);
-        }
-        Ok(Row { class_of, classes: classes.into(), accepting, recording })
+        Ok(Row::new(accepting, &moves))
     }
 
     /// Returns the transition of a part, or `None` if no text could follow.

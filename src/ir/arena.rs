@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::ids::{ExprId, FamilyId, RuleId};
 use crate::ir::ByteSet;
@@ -698,5 +698,75 @@ impl Arena {
     #[must_use]
     pub fn progression_least(&self, table: u32, state: u32) -> u32 {
         self.progressions[table as usize].least(state)
+    }
+
+    /// Returns all expressions in the order of their ids.
+    pub(crate) fn exprs(&self) -> &[Expr] {
+        &self.exprs
+    }
+
+    /// Returns the sorted texts of every literal set.
+    pub(crate) fn literal_texts(&self) -> Vec<Vec<Vec<u8>>> {
+        use fst::Streamer;
+        let texts = |set: &LiteralSet| {
+            let mut texts = Vec::new();
+            let mut stream = set.0.stream();
+            while let Some((text, _)) = stream.next() {
+                texts.push(text.to_vec());
+            }
+            texts
+        };
+        self.literals.iter().map(texts).collect()
+    }
+
+    /// Adds a stored expression, which has been checked.
+    pub(crate) fn restore(&mut self, expr: Expr) -> ExprId {
+        self.intern(expr)
+    }
+
+    /// Adds a stored literal set; `None` if its texts are not sorted and distinct.
+    pub(crate) fn restore_literals(&mut self, texts: &[Vec<u8>]) -> Option<()> {
+        let mut builder = fst::raw::Builder::memory();
+        for text in texts {
+            builder.add(text).ok()?;
+        }
+        let set = LiteralSet(Arc::new(builder.into_fst()));
+        let index = u32::try_from(self.literals.len()).ok()?;
+        self.literals.push(set.clone());
+        self.literal_ids.insert(set, index);
+        Some(())
+    }
+
+    /// Returns the tables of all progressions.
+    pub(crate) fn progressions(&self) -> &[progression::Table] {
+        &self.progressions
+    }
+
+    /// Adds the stored table of a progression; `None` if it stands twice.
+    pub(crate) fn restore_progression(&mut self, table: progression::Table) -> Option<()> {
+        let index = u32::try_from(self.progressions.len()).ok()?;
+        let known = self.progression_ids.insert(table.spec().clone(), index);
+        self.progressions.push(table);
+        known.is_none().then_some(())
+    }
+
+    /// Returns whether progression `table` has a state `state`.
+    pub(crate) fn has_progression_state(&self, table: u32, state: u32) -> bool {
+        self.progressions.get(table as usize).is_some_and(|table| (state as usize) < table.len())
+    }
+
+    /// Returns the addresses of all nodes of each literal set. Only these are safe to read.
+    pub(crate) fn literal_nodes(&self) -> Vec<HashSet<u64>> {
+        let nodes = |set: &LiteralSet| {
+            let mut seen = HashSet::new();
+            let mut open = vec![set.0.root().addr()];
+            while let Some(address) = open.pop() {
+                if seen.insert(address as u64) {
+                    open.extend(set.0.node(address).transitions().map(|t| t.addr));
+                }
+            }
+            seen
+        };
+        self.literals.iter().map(nodes).collect()
     }
 }

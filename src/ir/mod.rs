@@ -6,8 +6,10 @@ mod arena;
 pub mod chars;
 mod grammar;
 pub(crate) mod progression;
+mod snapshot;
 
 pub use crate::byteset::ByteSet;
 pub use arena::{Arena, Expr, Facts, UNBOUNDED};
 pub use grammar::{Expander, Grammar, Liveness, NotEnforced, Rule, Scope};
 pub use progression::Progression;
+pub use snapshot::GrammarSnapshot;

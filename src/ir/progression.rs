@@ -237,6 +237,16 @@ impl Table {
         table
     }
 
+    /// Returns what the table was made for.
+    pub(super) const fn spec(&self) -> &Progression {
+        &self.spec
+    }
+
+    /// Returns the number of states that were reached so far.
+    pub(super) const fn len(&self) -> usize {
+        self.states.len()
+    }
+
     /// Returns whether the text may end in `state`.
     pub(super) fn is_accepting(&self, state: u32) -> bool {
         let state = &self.states[state as usize];

@@ -123,6 +123,33 @@ impl TokenMask {
         }
     }
 
+    /// Returns a stored mask, or `None` if its ids are not sorted or outside the width, or its words
+    /// are not as many as the width needs.
+    #[must_use]
+    pub fn from_form(width: usize, form: Form) -> Option<Self> {
+        let sorted = |ids: &[TokenId]| {
+            ids.is_sorted_by(|a, b| a < b) && ids.last().is_none_or(|id| id.index() < width)
+        };
+        let whole = |words: &[u64]| {
+            let past = if width.is_multiple_of(WORD) { 0 } else { !0 << (width % WORD) };
+            words.len() == width.div_ceil(WORD) && words.last().is_none_or(|last| last & past == 0)
+        };
+        let has =
+            |words: &[u64], id: TokenId| words[id.index() / WORD] >> (id.index() % WORD) & 1 == 1;
+        let ok = match &form {
+            Form::Dense(words) => whole(words),
+            Form::Sparse(ids) => sorted(ids),
+            Form::Delta { base, added, removed } => {
+                whole(base)
+                    && sorted(added)
+                    && sorted(removed)
+                    && added.iter().all(|&id| !has(base, id))
+                    && removed.iter().all(|&id| has(base, id))
+            }
+        };
+        ok.then_some(Self { width, form })
+    }
+
     /// The number of ids up to which a list of 32-bit ids is smaller than a quarter of the words.
     const fn sparse_max(width: usize) -> usize {
         width / 128

@@ -3,7 +3,11 @@
 
 mod local;
 mod matcher;
+mod precompute;
+mod snapshot;
 mod tables;
 
 pub use matcher::Matcher;
+pub use precompute::{PrecomputeOptions, PrecomputeReport};
+pub use snapshot::TokenAutomatonSnapshot;
 pub use tables::{Stats, TokenAutomaton};

@@ -13,7 +13,11 @@ use crate::ir::{Grammar, NotEnforced};
 use crate::limits::{Budget, Limits};
 use crate::mask::TokenMask;
 use crate::token::local::{self, Local};
+use crate::token::snapshot::{Bases, LocalSnapshot, TokenAutomatonSnapshot};
 use crate::vocab::{Trie, Vocabulary};
+
+/// Where a stored local mask belongs: its state, its rests, and the rests that it leaves below.
+pub(crate) type LocalKey = (StateId, u32, Option<u32>);
 
 /// Where a trie of rests goes on: the state, the rests, and the frames below.
 type Pending<'a> = (StateId, RestId, Option<&'a Arc<Frame>>);
@@ -41,10 +45,10 @@ pub struct TokenAutomaton {
 
 /// An interned trie of rests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct RestId(u32);
+pub(crate) struct RestId(u32);
 
 impl RestId {
-    const VOCABULARY: Self = Self(0);
+    pub(crate) const VOCABULARY: Self = Self(0);
 }
 
 #[derive(Debug, Default)]
@@ -96,8 +100,17 @@ impl TokenAutomaton {
     ) -> Result<Self, Error> {
         let not_enforced = std::mem::take(&mut grammar.not_enforced);
         let automaton = Automaton::new(grammar, limits)?;
+        Ok(Self::over(automaton, vocabulary, not_enforced))
+    }
+
+    /// Returns the token automaton without a mask yet.
+    fn over(
+        automaton: Automaton,
+        vocabulary: Arc<Vocabulary>,
+        not_enforced: Vec<NotEnforced>,
+    ) -> Self {
         let end_mask = TokenMask::from_ids(vocabulary.len(), vocabulary.end_tokens().to_vec());
-        Ok(Self {
+        Self {
             automaton,
             vocabulary,
             not_enforced,
@@ -108,7 +121,7 @@ impl TokenAutomaton {
             next_number: AtomicUsize::new(0),
             mask_bytes: AtomicUsize::new(0),
             thread_limited: AtomicU64::new(0),
-        })
+        }
     }
 
     /// Returns the vocabulary.
@@ -209,10 +222,82 @@ impl TokenAutomaton {
             local: Arc::new(local),
             below,
         };
-        if self.reserve(entry.local.mask.memory() + entry.local.closers.len() * 8 + 128) {
+        if self.reserve(local_memory(&entry.local)) {
             return Ok(write(&self.locals).entry((state, rest)).or_insert(entry).clone());
         }
         Ok(entry)
+    }
+
+    /// Computes the local mask of a state over rests, and returns the rests that go on below.
+    pub(crate) fn local_rest(
+        &self,
+        state: StateId,
+        rest: RestId,
+        budget: &mut Budget,
+    ) -> Result<Option<RestId>, Error> {
+        Ok(self.local(state, rest, budget)?.below)
+    }
+
+    /// Returns the number of local masks that differ from each other.
+    pub(crate) fn distinct_masks(&self) -> usize {
+        let locals = read(&self.locals);
+        let hasher = foldhash::fast::RandomState::default();
+        let hashes: hashbrown::HashSet<u64> = locals
+            .values()
+            .map(|entry| {
+                std::hash::BuildHasher::hash_one(&hasher, entry.local.mask.words().as_ref())
+            })
+            .collect();
+        hashes.len()
+    }
+
+    /// Returns the automaton with everything it has grown to as data.
+    #[must_use]
+    pub fn snapshot(&self) -> TokenAutomatonSnapshot {
+        let mut bases = Bases::default();
+        let locals = read(&self.locals);
+        let mut sorted: Vec<_> = locals.iter().collect();
+        sorted.sort_unstable_by_key(|(key, _)| (key.0, key.1.0));
+        let locals: Vec<LocalSnapshot> = sorted
+            .into_iter()
+            .map(|(&(state, rest), entry)| {
+                let key = (state, rest.0, entry.below.map(|below| below.0));
+                LocalSnapshot::new(key, &entry.local, &mut bases)
+            })
+            .collect();
+        TokenAutomatonSnapshot {
+            vocabulary: self.vocabulary.snapshot(),
+            automaton: self.automaton.snapshot(),
+            not_enforced: self.not_enforced.clone(),
+            bases: bases.words,
+            locals,
+            rests: read(&self.rests).tries.iter().map(|trie| (**trie).clone()).collect(),
+        }
+    }
+
+    /// Returns the automaton of a snapshot that has been checked.
+    pub(crate) fn restore(
+        automaton: Automaton,
+        vocabulary: Arc<Vocabulary>,
+        not_enforced: Vec<NotEnforced>,
+        locals: Vec<(LocalKey, Local)>,
+        rests: Vec<Trie>,
+    ) -> Self {
+        let restored = Self::over(automaton, vocabulary, not_enforced);
+        for trie in rests {
+            restored.intern_rests(trie);
+        }
+        for ((state, rest, below), local) in locals {
+            let number = restored.next_number.fetch_add(1, Ordering::Relaxed);
+            restored.mask_bytes.fetch_add(local_memory(&local), Ordering::Relaxed);
+            let entry = Entry {
+                number: u32::try_from(number).unwrap_or(u32::MAX),
+                local: Arc::new(local),
+                below: below.map(RestId),
+            };
+            write(&restored.locals).insert((state, RestId(rest)), entry);
+        }
+        restored
     }
 
     /// Takes `bytes` from the memory limit of masks, and returns whether they were left.
@@ -337,6 +422,11 @@ impl TokenAutomaton {
         }
         Ok(Ok(threads))
     }
+}
+
+/// The bytes that a memoised local mask takes, with its place in the table.
+fn local_memory(local: &Local) -> usize {
+    local.mask.memory() + local.closers.len() * 8 + 128
 }
 
 /// Locks for reading. A panic elsewhere leaves the memo tables usable: entries are whole or absent.

@@ -258,6 +258,17 @@ impl Vocabulary {
         tokens.iter().flat_map(|&token| self.bytes(token)).copied().collect()
     }
 
+    /// Returns the vocabulary as data.
+    #[must_use]
+    pub fn snapshot(&self) -> VocabularySnapshot {
+        VocabularySnapshot {
+            bytes: self.bytes.clone(),
+            ends: self.ends.clone(),
+            specials: self.specials.clone(),
+            end_tokens: self.end_tokens.clone(),
+        }
+    }
+
     /// Returns the trie of all text tokens, made at the first call.
     #[must_use]
     pub fn trie(&self) -> &Trie {
@@ -298,6 +309,51 @@ impl Vocabulary {
             }
         }
         Fingerprint(u128::from(halves[0]) << 64 | u128::from(halves[1]))
+    }
+}
+
+/// A vocabulary as stored in an artifact.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub struct VocabularySnapshot {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+    specials: Vec<(TokenId, Box<str>)>,
+    end_tokens: Vec<TokenId>,
+}
+
+impl VocabularySnapshot {
+    /// Returns the vocabulary.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Artifact`] if a position or an id is out of range.
+    pub fn restore(self) -> Result<Vocabulary, Error> {
+        let count = self.ends.len();
+        let inside = |id: &TokenId| id.index() < count;
+        let ok = self.ends.is_sorted()
+            && self.ends.last().map_or(0, |&end| end as usize) == self.bytes.len()
+            && self.specials.is_sorted_by(|a, b| a.0 < b.0)
+            && self.specials.iter().all(|(id, _)| inside(id))
+            && !self.end_tokens.is_empty()
+            && self.end_tokens.is_sorted_by(|a, b| a < b)
+            && self.end_tokens.iter().all(inside);
+        if !ok {
+            return Err(Error::new(ErrorKind::Artifact, "the stored vocabulary is damaged"));
+        }
+        let mut vocabulary = Vocabulary {
+            bytes: self.bytes,
+            ends: self.ends,
+            specials: self.specials,
+            end_tokens: self.end_tokens,
+            fingerprint: Fingerprint(0),
+            longest: 0,
+            index: Arc::default(),
+            lookup: OnceLock::new(),
+        };
+        vocabulary.longest =
+            vocabulary.ids().map(|id| vocabulary.bytes(id).len()).max().unwrap_or(0);
+        vocabulary.fingerprint = vocabulary.compute_fingerprint();
+        Ok(vocabulary)
     }
 }
 

@@ -180,6 +180,39 @@ impl Trie {
         groups
     }
 
+    /// Returns whether the nodes are nested as a trie's must be; of a stored trie, check this first.
+    #[must_use]
+    pub fn is_well_formed(&self) -> bool {
+        let count = self.bytes.len();
+        if count == 0
+            || self.ends.len() != count
+            || self.token_ends.len() != count
+            || self.roots.len() != 256
+        {
+            return false;
+        }
+        let mut open: Vec<usize> = Vec::new();
+        for node in 0..count {
+            while open.last().is_some_and(|&end| end <= node) {
+                open.pop();
+            }
+            let end = self.end(node);
+            let inside = open.last().map_or(node == 0 && end == count, |&outer| end <= outer);
+            if end <= node || !inside {
+                return false;
+            }
+            let root = open.len() == 1 && node > 0;
+            if root && self.roots[usize::from(self.bytes[node])] as usize != node {
+                return false;
+            }
+            open.push(end);
+        }
+        let roots = self.roots.iter().filter(|&&node| node != 0).count();
+        roots == self.children(0).count()
+            && self.token_ends.is_sorted()
+            && self.token_ends.last().is_some_and(|&last| last as usize == self.tokens.len())
+    }
+
     /// Returns a hash of the content: equal tries have equal hashes within one process.
     #[must_use]
     pub fn content_hash(&self, hasher: &impl BuildHasher) -> u64 {

@@ -5,6 +5,7 @@
     reason = "a test that cannot go on fails by panicking"
 )]
 
+mod artifact;
 mod gbnf;
 mod layering;
 mod masks;

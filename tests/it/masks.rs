@@ -33,7 +33,7 @@ pub(crate) fn small_vocabulary(alphabet: &[u8], seed: u64) -> Arc<Vocabulary> {
 }
 
 /// A random grammar over an alphabet: rules that call each other, never before a byte.
-fn random_grammar(rng: &mut StdRng, alphabet: &[u8]) -> Grammar {
+pub(crate) fn random_grammar(rng: &mut StdRng, alphabet: &[u8]) -> Grammar {
     let mut grammar = Grammar::new(100_000);
     let count = rng.random_range(1..=4);
     let rules: Vec<_> = (0..count).map(|i| grammar.scope().declare(format!("r{i}"))).collect();

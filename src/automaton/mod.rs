@@ -11,6 +11,6 @@ pub use linear::Action;
 pub use snapshot::AutomatonSnapshot;
 pub use states::{Automaton, Move, Row};
 pub use threads::{
-    Configuration, Frame, Register, Thread, is_accepting, legal_bytes, needed, shortest_completion,
-    step,
+    Configuration, Frame, Register, Stack, Thread, is_accepting, legal_bytes, needed,
+    shortest_completion, step,
 };

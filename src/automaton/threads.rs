@@ -1,12 +1,16 @@
 //! Threads: where a sequence stands. A configuration and a byte in, the next configuration out.
 //!
 //! A configuration is a small set of threads, each a state, a stack of frames and the history register
-//! of its rule activation. Nearly all configurations have one. Stacks are persistent: cloning a
-//! configuration costs one reference count for each thread, and a rollback is an old clone.
+//! of its rule activation. Nearly all configurations have one. Threads that differ only in their
+//! stacks are one thread whose stack branches, a graph-structured stack (Scott and Johnstone, "GLL
+//! parsing", 2010), so that an ambiguous grammar has at most one thread for each state. Stacks are
+//! persistent: cloning a configuration costs one reference count for each thread, and a rollback is
+//! an old clone.
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
+use hashbrown::HashMap;
+use smallvec::{SmallVec, smallvec};
 
 use crate::automaton::linear::Action;
 use crate::automaton::states::{Automaton, Move, Row};
@@ -24,25 +28,70 @@ pub struct Register {
     pub(crate) open: Vec<u8>,
 }
 
-/// A frame of a stack: where to go on when the rule above it ends.
+/// A stack, seen from its top: the frames that may be uppermost.
 #[derive(Debug)]
+pub struct Stack {
+    pub(crate) frames: SmallVec<[Frame; 1]>,
+    /// Whether the stack may also be empty.
+    pub(crate) bottom: bool,
+    /// The greatest number of frames from here down.
+    pub(crate) depth: u32,
+}
+
+/// A frame of a stack: where to go on when the rule above it ends.
+#[derive(Clone, Debug)]
 pub struct Frame {
     /// The state to go on in.
     pub(crate) ret: StateId,
     /// The register of the activation that goes on.
     pub(crate) register: Option<Arc<Register>>,
-    /// The frame below.
-    pub(crate) parent: Option<Arc<Frame>>,
-    /// Number of frames from here down.
-    pub(crate) depth: u32,
+    /// The stack below; `None` is the empty one.
+    pub(crate) below: Option<Arc<Stack>>,
 }
 
-impl Drop for Frame {
+impl Stack {
+    fn new(frames: SmallVec<[Frame; 1]>, bottom: bool) -> Self {
+        let depth = |frame: &Frame| frame.below.as_ref().map_or(0, |below| below.depth);
+        let depth = frames.iter().map(depth).max().map_or(0, |below| below.saturating_add(1));
+        Self { frames, bottom, depth }
+    }
+
+    /// Returns the stack that is either of two.
+    ///
+    /// Frames that return to one state keep their stacks below apart: those were joined when they
+    /// were uppermost, so that there are at most as many as states and bytes.
+    fn join(a: Option<&Arc<Self>>, b: Option<&Arc<Self>>) -> Option<Arc<Self>> {
+        let (a, b) = match (a, b) {
+            (None, None) => return None,
+            (Some(one), None) | (None, Some(one)) if one.bottom => return Some(one.clone()),
+            (Some(one), None) | (None, Some(one)) => {
+                return Some(Arc::new(Self::new(one.frames.clone(), true)));
+            }
+            (Some(a), Some(b)) if Arc::ptr_eq(a, b) => return Some(a.clone()),
+            (Some(a), Some(b)) => (a, b),
+        };
+        let mut frames = a.frames.clone();
+        for frame in &b.frames {
+            if !frames.iter().any(|known| known.same(frame)) {
+                frames.push(frame.clone());
+            }
+        }
+        if frames.len() == a.frames.len() && (a.bottom || !b.bottom) {
+            return Some(a.clone());
+        }
+        Some(Arc::new(Self::new(frames, a.bottom || b.bottom)))
+    }
+}
+
+impl Drop for Stack {
     fn drop(&mut self) {
-        // A deep stack that nobody else holds is dropped frame by frame, not recursively.
-        let mut next = self.parent.take();
-        while let Some(mut frame) = next.and_then(Arc::into_inner) {
-            next = frame.parent.take();
+        // A deep stack that nobody else holds is dropped level by level, not recursively.
+        let mut pending: Vec<Arc<Self>> =
+            self.frames.drain(..).filter_map(|frame| frame.below).collect();
+        while let Some(stack) = pending.pop() {
+            if let Some(mut stack) = Arc::into_inner(stack) {
+                pending.extend(stack.frames.drain(..).filter_map(|frame| frame.below));
+            }
         }
     }
 }
@@ -52,7 +101,7 @@ impl Drop for Frame {
 pub struct Thread {
     pub(crate) state: StateId,
     pub(crate) register: Option<Arc<Register>>,
-    pub(crate) stack: Option<Arc<Frame>>,
+    pub(crate) stack: Option<Arc<Stack>>,
 }
 
 /// All ways in which the text so far may be parsed. Empty if there is none.
@@ -74,17 +123,17 @@ impl Thread {
     /// Returns the number of frames.
     #[must_use]
     pub fn depth(&self) -> u32 {
-        self.stack.as_ref().map_or(0, |frame| frame.depth)
+        self.stack.as_ref().map_or(0, |stack| stack.depth)
     }
 
-    /// Returns the thread that goes on in the frame below, or `None` at the bottom.
-    pub(crate) fn pop(&self) -> Option<Self> {
-        let frame = self.stack.as_ref()?;
-        Some(Self {
-            state: frame.ret,
-            register: frame.register.clone(),
-            stack: frame.parent.clone(),
-        })
+    /// Returns whether the stack may be empty.
+    pub(crate) fn at_bottom(&self) -> bool {
+        self.stack.as_ref().is_none_or(|stack| stack.bottom)
+    }
+
+    /// Returns the frames that may be uppermost.
+    pub(crate) fn frames(&self) -> &[Frame] {
+        self.stack.as_ref().map_or(&[], |stack| &stack.frames)
     }
 
     /// Returns the thread after `step` on `byte`, or `None` if the register forbids it.
@@ -94,8 +143,8 @@ impl Thread {
         if step.fresh {
             let mut owner = register.take().filter(|_| step.keep);
             for &ret in &step.pushes {
-                let depth = stack.as_ref().map_or(0, |frame| frame.depth) + 1;
-                stack = Some(Arc::new(Frame { ret, register: owner.take(), parent: stack, depth }));
+                let frame = Frame { ret, register: owner.take(), below: stack };
+                stack = Some(Arc::new(Stack::new(smallvec![frame], false)));
             }
         }
         match step.action {
@@ -116,12 +165,6 @@ impl Thread {
         }
         Some(Self { state: step.target, register, stack })
     }
-
-    fn same(&self, other: &Self) -> bool {
-        self.state == other.state
-            && same_register(self.register.as_ref(), other.register.as_ref())
-            && same_stack(self.stack.as_ref(), other.stack.as_ref())
-    }
 }
 
 fn same_register(a: Option<&Arc<Register>>, b: Option<&Arc<Register>>) -> bool {
@@ -132,20 +175,14 @@ fn same_register(a: Option<&Arc<Register>>, b: Option<&Arc<Register>>) -> bool {
     }
 }
 
-fn same_stack(mut a: Option<&Arc<Frame>>, mut b: Option<&Arc<Frame>>) -> bool {
-    loop {
-        match (a, b) {
-            (None, None) => return true,
-            (Some(x), Some(y)) if Arc::ptr_eq(x, y) => return true,
-            (Some(x), Some(y))
-                if x.depth == y.depth
-                    && x.ret == y.ret
-                    && same_register(x.register.as_ref(), y.register.as_ref()) =>
-            {
-                (a, b) = (x.parent.as_ref(), y.parent.as_ref());
-            }
-            _ => return false,
-        }
+/// Adds a thread to a configuration, as part of one in the same state if there is one.
+fn add(to: &mut Configuration, next: Thread) {
+    let same = |known: &&mut Thread| {
+        known.state == next.state && same_register(known.register.as_ref(), next.register.as_ref())
+    };
+    match to.iter_mut().find(same) {
+        Some(known) => known.stack = Stack::join(known.stack.as_ref(), next.stack.as_ref()),
+        None => to.push(next),
     }
 }
 
@@ -157,15 +194,42 @@ fn each_row<'a>(
     budget: &mut Budget,
     mut visit: impl FnMut(&Thread, &'a Row),
 ) -> Result<(), Error> {
-    let mut row = automaton.row(thread.state, budget)?;
+    let row = automaton.row(thread.state, budget)?;
     visit(thread, row);
-    let mut below = if row.is_accepting() { thread.pop() } else { None };
-    while let Some(thread) = below {
-        row = automaton.row(thread.state, budget)?;
+    if !row.is_accepting() || thread.stack.is_none() {
+        return Ok(());
+    }
+    let mut pending: SmallVec<[Thread; 2]> = thread.frames().iter().map(Frame::thread).collect();
+    let mut seen: SmallVec<[(StateId, *const Stack, *const Register); 4]> = SmallVec::new();
+    while let Some(thread) = pending.pop() {
+        let stack = thread.stack.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
+        let register = thread.register.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
+        if seen.contains(&(thread.state, stack, register)) {
+            continue;
+        }
+        seen.push((thread.state, stack, register));
+        budget.spend(seen.len() as u64 / 8)?;
+        let row = automaton.row(thread.state, budget)?;
         visit(&thread, row);
-        below = if row.is_accepting() { thread.pop() } else { None };
+        if row.is_accepting() {
+            pending.extend(thread.frames().iter().map(Frame::thread));
+        }
     }
     Ok(())
+}
+
+impl Frame {
+    /// Returns whether two frames go on alike. Stacks below are compared by address.
+    fn same(&self, other: &Self) -> bool {
+        self.ret == other.ret
+            && self.below.as_ref().map(Arc::as_ptr) == other.below.as_ref().map(Arc::as_ptr)
+            && same_register(self.register.as_ref(), other.register.as_ref())
+    }
+
+    /// Returns the thread that goes on here.
+    fn thread(&self) -> Thread {
+        Thread { state: self.ret, register: self.register.clone(), stack: self.below.clone() }
+    }
 }
 
 /// Returns the configuration after `byte`; empty if the byte is not legal.
@@ -183,10 +247,8 @@ pub fn step(
     for thread in from {
         each_row(automaton, thread, budget, |thread, row| {
             for step in row.moves(byte) {
-                if let Some(next) = thread.follow(step, byte)
-                    && !to.iter().any(|known| known.same(&next))
-                {
-                    to.push(next);
+                if let Some(next) = thread.follow(step, byte) {
+                    add(&mut to, next);
                 }
             }
         })?;
@@ -209,7 +271,7 @@ pub fn is_accepting(
     let mut accepting = false;
     for thread in threads {
         each_row(automaton, thread, budget, |thread, row| {
-            accepting |= row.is_accepting() && thread.stack.is_none();
+            accepting |= row.is_accepting() && thread.at_bottom();
         })?;
     }
     Ok(accepting)
@@ -284,18 +346,38 @@ pub fn needed(
     threads: &[Thread],
     budget: &mut Budget,
 ) -> Result<u64, Error> {
+    let mut below: HashMap<*const Stack, u64, foldhash::fast::RandomState> = HashMap::default();
     let mut best = u64::MAX;
     for thread in threads {
-        let mut total = u64::from(automaton.least(thread.state, budget)?);
-        let mut frame = thread.stack.as_ref();
-        while let Some(below) = frame {
-            if total >= best {
-                break;
+        let own = u64::from(automaton.least(thread.state, budget)?);
+        // Depth first down the stacks, which are shared.
+        let mut open: Vec<&Arc<Stack>> = thread.stack.iter().collect();
+        while let Some(&stack) = open.last() {
+            let unknown = |frame: &Frame| {
+                frame.below.as_ref().is_some_and(|stack| !below.contains_key(&Arc::as_ptr(stack)))
+            };
+            let before = open.len();
+            open.extend(
+                stack
+                    .frames
+                    .iter()
+                    .filter(|frame| unknown(frame))
+                    .filter_map(|frame| frame.below.as_ref()),
+            );
+            if open.len() > before {
+                continue;
             }
-            total += u64::from(automaton.least(below.ret, budget)?);
-            frame = below.parent.as_ref();
+            open.pop();
+            let mut least = if stack.bottom { 0 } else { u64::MAX };
+            for frame in &stack.frames {
+                let rest = frame.below.as_ref().map_or(0, |stack| below[&Arc::as_ptr(stack)]);
+                least =
+                    least.min(rest.saturating_add(u64::from(automaton.least(frame.ret, budget)?)));
+            }
+            below.insert(Arc::as_ptr(stack), least);
         }
-        best = best.min(total);
+        let rest = thread.stack.as_ref().map_or(0, |stack| below[&Arc::as_ptr(stack)]);
+        best = best.min(own.saturating_add(rest));
     }
     Ok(best)
 }

@@ -738,12 +738,12 @@ impl Arena {
     }
 
     /// Returns the tables of all progressions.
-    pub(crate) fn progressions(&self) -> &[progression::Table] {
+    pub(super) fn progressions(&self) -> &[progression::Table] {
         &self.progressions
     }
 
     /// Adds the stored table of a progression; `None` if it stands twice.
-    pub(crate) fn restore_progression(&mut self, table: progression::Table) -> Option<()> {
+    pub(super) fn restore_progression(&mut self, table: progression::Table) -> Option<()> {
         let index = u32::try_from(self.progressions.len()).ok()?;
         let known = self.progression_ids.insert(table.spec().clone(), index);
         self.progressions.push(table);

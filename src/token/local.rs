@@ -5,6 +5,7 @@
 //! sequences. Costs a walk over the live part of the trie; for the vocabulary's own trie, states that
 //! loop on a usual class of characters take the runs of the class instead.
 
+use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
 use crate::automaton::{Action, Automaton, Row};
@@ -32,13 +33,22 @@ pub(crate) struct Local {
 pub(crate) type LocalAndBelow = (Local, Trie);
 
 /// The bottom of a local stack: the frame below the state.
-const BASE: u32 = u32::MAX;
+const BASE: u32 = 0;
+
+/// A local stack, seen from its top. Number [`BASE`] is the bottom alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct LocalStack {
+    /// The frames that may be uppermost: the state to return to, and the stack below.
+    frames: SmallVec<[(StateId, u32); 1]>,
+    /// Whether the stack may also be at its bottom.
+    bottom: bool,
+}
 
 /// A thread of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LocalThread {
     state: StateId,
-    /// A position in [`Walker::frames`], or [`BASE`].
+    /// A position in [`Walker::stacks`].
     stack: u32,
     /// Whether every byte so far went on with the text that was open in the state.
     unbroken: bool,
@@ -54,15 +64,15 @@ type Threads = SmallVec<[LocalThread; 1]>;
 struct Level {
     end: usize,
     threads: Threads,
-    /// Frames in use before this node.
-    frames: usize,
 }
 
 /// Walks tries from a state.
 struct Walker<'a, 'b> {
     automaton: &'a Automaton,
     budget: &'b mut Budget,
-    frames: Vec<(StateId, u32)>,
+    /// All stacks of the walk, hash-consed.
+    stacks: Vec<LocalStack>,
+    stack_ids: HashMap<LocalStack, u32, foldhash::fast::RandomState>,
     accepted: Vec<TokenId>,
     /// Where the rule ends inside tokens.
     pops: Vec<(&'a Trie, usize)>,
@@ -112,7 +122,8 @@ impl<'a, 'b> Walker<'a, 'b> {
         Self {
             automaton,
             budget,
-            frames: Vec::new(),
+            stacks: vec![LocalStack { frames: SmallVec::new(), bottom: true }],
+            stack_ids: HashMap::default(),
             accepted: Vec::new(),
             pops: Vec::new(),
             closers: Vec::new(),
@@ -145,17 +156,13 @@ impl<'a, 'b> Walker<'a, 'b> {
 
     fn walk_subtree(&mut self, start: &Threads, trie: &'a Trie, root: usize) -> Result<(), Error> {
         let end = trie.end(root);
-        let mut levels: Vec<Level> =
-            vec![Level { end, threads: start.clone(), frames: self.frames.len() }];
+        let mut levels: Vec<Level> = vec![Level { end, threads: start.clone() }];
         let mut node = root;
         while node < end {
-            while levels.len() > 1 && levels.last().is_some_and(|level| level.end <= node) {
-                if let Some(level) = levels.pop() {
-                    self.frames.truncate(level.frames);
-                }
+            while levels.last().is_some_and(|level| level.end <= node) {
+                levels.pop();
             }
             self.budget.spend(1)?;
-            let frames = self.frames.len();
             let from = levels.last().map_or(&start[..], |level| &level.threads[..]);
             let threads = self.step(from, trie.byte(node))?;
             if threads.is_empty() {
@@ -166,13 +173,8 @@ impl<'a, 'b> Walker<'a, 'b> {
             let subtree_end = trie.end(node);
             node += 1;
             if subtree_end > node {
-                levels.push(Level { end: subtree_end, threads, frames });
-            } else {
-                self.frames.truncate(frames);
+                levels.push(Level { end: subtree_end, threads });
             }
-        }
-        if let Some(first) = levels.first() {
-            self.frames.truncate(first.frames);
         }
         Ok(())
     }
@@ -181,15 +183,13 @@ impl<'a, 'b> Walker<'a, 'b> {
     fn step(&mut self, from: &[LocalThread], byte: u8) -> Result<Threads, Error> {
         let mut to = Threads::new();
         for &thread in from {
-            let mut at = thread;
-            loop {
-                let row = self.automaton.row(at.state, self.budget)?;
-                self.follow(row, at, byte, &mut to);
-                if !row.is_accepting() || at.stack == BASE {
-                    break;
+            let row = self.automaton.row(thread.state, self.budget)?;
+            self.follow(row, thread, byte, &mut to)?;
+            if row.is_accepting() && thread.stack != BASE {
+                for at in self.ended(thread)? {
+                    let row = self.automaton.row(at.state, self.budget)?;
+                    self.follow(row, at, byte, &mut to)?;
                 }
-                let (ret, parent) = self.frames[at.stack as usize];
-                at = LocalThread { state: ret, stack: parent, ..at };
             }
         }
         self.threads = self.threads.max(to.len());
@@ -199,40 +199,82 @@ impl<'a, 'b> Walker<'a, 'b> {
         Ok(to)
     }
 
-    fn follow(&mut self, row: &Row, at: LocalThread, byte: u8, to: &mut Threads) {
+    /// Returns the threads that go on where rules end at once under `thread`, whose own rule ends. One
+    /// at the bottom, if the state's rule ends too, has no frame left and is not among them.
+    fn ended(&mut self, thread: LocalThread) -> Result<SmallVec<[LocalThread; 4]>, Error> {
+        let mut found: SmallVec<[LocalThread; 4]> = SmallVec::new();
+        let mut next = 0;
+        let mut at = thread;
+        loop {
+            for &(state, stack) in &self.stacks[at.stack as usize].frames {
+                let below = LocalThread { state, stack, ..thread };
+                if !found.contains(&below) {
+                    found.push(below);
+                }
+            }
+            self.budget.spend(found.len() as u64 / 8)?;
+            loop {
+                let Some(&below) = found.get(next) else { return Ok(found) };
+                next += 1;
+                if self.automaton.row(below.state, self.budget)?.is_accepting() {
+                    at = below;
+                    break;
+                }
+            }
+        }
+    }
+
+    fn follow(
+        &mut self,
+        row: &Row,
+        at: LocalThread,
+        byte: u8,
+        to: &mut Threads,
+    ) -> Result<(), Error> {
         for step in row.moves(byte) {
             let mut next = LocalThread { state: step.target, ..at };
             for &ret in &step.pushes {
-                self.frames.push((ret, next.stack));
-                // As many frames as bytes of one token and threads: far below 2^32.
-                next.stack = u32::try_from(self.frames.len() - 1).unwrap_or(BASE);
+                next.stack =
+                    self.intern(LocalStack { frames: smallvec![(ret, next.stack)], bottom: false });
             }
             if step.action == Action::Close {
                 next.first_was_open |= next.unbroken && !step.fresh;
                 next.closes = next.closes.saturating_add(1);
             }
             next.unbroken &= step.action == Action::Record && !step.fresh;
-            if !to.iter().any(|known| self.same(known, &next)) {
-                to.push(next);
+            let facts = |t: &LocalThread| (t.state, t.unbroken, t.closes, t.first_was_open);
+            match to.iter().position(|known| facts(known) == facts(&next)) {
+                Some(index) => to[index].stack = self.join(to[index].stack, next.stack)?,
+                None => to.push(next),
             }
         }
+        Ok(())
     }
 
-    fn same(&self, a: &LocalThread, b: &LocalThread) -> bool {
-        let facts = |thread: &LocalThread| {
-            (thread.state, thread.unbroken, thread.closes, thread.first_was_open)
-        };
-        if facts(a) != facts(b) {
-            return false;
+    fn intern(&mut self, stack: LocalStack) -> u32 {
+        if let Some(&known) = self.stack_ids.get(&stack) {
+            return known;
         }
-        let (mut a, mut b) = (a.stack, b.stack);
-        while a != b {
-            match (self.frames.get(a as usize), self.frames.get(b as usize)) {
-                (Some(x), Some(y)) if x.0 == y.0 => (a, b) = (x.1, y.1),
-                _ => return false,
-            }
+        // Each costs a step of the budget, so there are far fewer than 2^32.
+        let id = u32::try_from(self.stacks.len()).unwrap_or(BASE);
+        self.stacks.push(stack.clone());
+        self.stack_ids.insert(stack, id);
+        id
+    }
+
+    /// Returns the stack that is either of two.
+    fn join(&mut self, a: u32, b: u32) -> Result<u32, Error> {
+        if a == b {
+            return Ok(a);
         }
-        true
+        let other = self.stacks[b as usize].clone();
+        let mut joined = self.stacks[a as usize].clone();
+        self.budget.spend((joined.frames.len() + other.frames.len()) as u64)?;
+        joined.bottom |= other.bottom;
+        joined.frames.extend(other.frames);
+        joined.frames.sort_unstable();
+        joined.frames.dedup();
+        Ok(self.intern(joined))
     }
 
     /// Takes note of the tokens that end at a node, and of the rule's ending there.
@@ -254,14 +296,14 @@ impl<'a, 'b> Walker<'a, 'b> {
         }
         let mut pops = false;
         for &thread in threads {
-            let mut at = thread;
-            while self.automaton.row(at.state, self.budget)?.is_accepting() {
-                if at.stack == BASE {
-                    pops = true;
-                    break;
+            if self.automaton.row(thread.state, self.budget)?.is_accepting() {
+                pops |= self.stacks[thread.stack as usize].bottom;
+                if thread.stack != BASE && !pops {
+                    for below in self.ended(thread)? {
+                        let ends = self.automaton.row(below.state, self.budget)?.is_accepting();
+                        pops |= ends && self.stacks[below.stack as usize].bottom;
+                    }
                 }
-                let (ret, parent) = self.frames[at.stack as usize];
-                at = LocalThread { state: ret, stack: parent, ..at };
             }
         }
         if pops {

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use crate::automaton::{self, Automaton, Configuration, Frame, Thread};
+use crate::automaton::{self, Automaton, Configuration, Stack, Thread};
 use crate::error::Error;
 use crate::ids::{StateId, TokenId};
 use crate::ir::{Grammar, NotEnforced};
@@ -20,7 +20,7 @@ use crate::vocab::{Trie, Vocabulary};
 pub(crate) type LocalKey = (StateId, u32, Option<u32>);
 
 /// Where a trie of rests goes on: the state, the rests, and the frames below.
-type Pending<'a> = (StateId, RestId, Option<&'a Arc<Frame>>);
+type Pending<'a> = (StateId, RestId, Option<&'a Arc<Stack>>);
 
 type Map<K, V> = RwLock<HashMap<K, V, foldhash::fast::RandomState>>;
 
@@ -166,26 +166,25 @@ impl TokenAutomaton {
             .iter()
             .map(|thread| (thread.state, RestId::VOCABULARY, thread.stack.as_ref()))
             .collect();
-        let mut seen: SmallVec<[(StateId, RestId, *const Frame); 8]> = SmallVec::new();
+        let mut seen: SmallVec<[(StateId, RestId, *const Stack); 8]> = SmallVec::new();
+        let mut most = 0;
         while let Some((state, rest, stack)) = pending.pop() {
             let key = (state, rest, stack.map_or(std::ptr::null(), Arc::as_ptr));
             if seen.contains(&key) {
                 continue;
             }
             seen.push(key);
+            budget.spend(seen.len() as u64 / 8)?;
             let entry = self.local(state, rest, budget)?;
-            // Threads that differ only in their frames have one local mask, and a share each.
             most += entry.local.threads;
-            let goes_on = [entry.local.ends.then_some(rest), entry.below];
-            match stack {
-                Some(frame) => {
-                    registers |= frame.register.is_some() && goes_on.iter().any(Option::is_some);
-                    for rest in goes_on.into_iter().flatten() {
-                        pending.push((frame.ret, rest, frame.parent.as_ref()));
-                    }
+            for rest in [entry.local.ends.then_some(rest), entry.below].into_iter().flatten() {
+                for frame in stack.into_iter().flat_map(|stack| &stack.frames) {
+                    registers |= frame.register.is_some();
+                    pending.push((frame.ret, rest, frame.below.as_ref()));
                 }
-                None => accepting |= entry.local.ends && rest == RestId::VOCABULARY,
             }
+            let bottom = stack.is_none_or(|stack| stack.bottom);
+            accepting |= bottom && entry.local.ends && rest == RestId::VOCABULARY;
             if !parts.iter().any(|part| part.number == entry.number) {
                 parts.push(entry);
             }

@@ -14,7 +14,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("ids", &[]),
     ("limits", &[]),
-    ("step_error", &[]),
+    ("step_error", &["mask"]),
     ("ir", &[]),
     ("vocab", &[]),
     ("mask", &[]),

@@ -160,7 +160,6 @@ impl TokenAutomaton {
     pub(crate) fn mask(&self, threads: &[Thread], budget: &mut Budget) -> Result<TokenMask, Error> {
         let mut parts: SmallVec<[Entry; 4]> = SmallVec::new();
         let mut accepting = false;
-        let mut most = 0;
         let mut registers = threads.iter().any(|thread| thread.register.is_some());
         let mut pending: SmallVec<[Pending<'_>; 4]> = threads
             .iter()

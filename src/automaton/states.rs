@@ -55,6 +55,8 @@ pub struct Row {
 struct Class {
     /// The only target, if there is one and neither frames nor another activation are involved.
     simple: Option<StateId>,
+    /// Whether the only move records a text that must be fresh.
+    records: bool,
     moves: Box<[Move]>,
 }
 
@@ -85,6 +87,16 @@ impl Row {
     #[must_use]
     pub fn simple(&self, byte: u8) -> Option<StateId> {
         self.classes[usize::from(self.class_of[usize::from(byte)])].simple
+    }
+
+    /// Returns whether the only move on `byte` records a text that must be fresh.
+    pub(crate) fn records(&self, byte: u8) -> bool {
+        self.classes[usize::from(self.class_of[usize::from(byte)])].records
+    }
+
+    /// Returns the class of each byte: bytes of one class lead alike.
+    pub(crate) const fn class_of(&self) -> &[u8; 256] {
+        &self.class_of
     }
 
     /// Returns whether the state ends its rule.
@@ -388,7 +400,8 @@ impl Class {
             }
             _ => None,
         };
-        Self { simple, moves: moves.into() }
+        let records = moves.len() == 1 && moves[0].action == Action::Record;
+        Self { simple, records, moves: moves.into() }
     }
 }
 

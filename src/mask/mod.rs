@@ -57,16 +57,17 @@ impl TokenMask {
     /// are dropped.
     #[must_use]
     pub fn from_ids(width: usize, mut ids: Vec<TokenId>) -> Self {
+        if ids.len() > Self::sparse_max(width) {
+            // Setting bits needs no order.
+            let mut words = vec![0; width.div_ceil(WORD)];
+            for id in ids.into_iter().filter(|id| id.index() < width) {
+                words[id.index() / WORD] |= 1_u64 << (id.index() % WORD);
+            }
+            return Self::from_words(width, words);
+        }
         ids.sort_unstable();
         ids.dedup();
         ids.retain(|id| id.index() < width);
-        if ids.len() > Self::sparse_max(width) {
-            let mut words = vec![0; width.div_ceil(WORD)];
-            for id in ids {
-                words[id.index() / WORD] |= 1_u64 << (id.index() % WORD);
-            }
-            return Self { width, form: Form::Dense(words.into()) };
-        }
         Self { width, form: Form::Sparse(ids.into()) }
     }
 

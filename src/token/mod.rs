@@ -6,6 +6,7 @@ mod matcher;
 mod precompute;
 mod snapshot;
 mod tables;
+mod walk;
 
 pub use matcher::Matcher;
 pub use precompute::{PrecomputeOptions, PrecomputeReport};

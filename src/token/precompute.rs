@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::ids::StateId;
 use crate::limits::BudgetExceeded;
 use crate::token::TokenAutomaton;
-use crate::token::tables::{RestId, Stats};
+use crate::token::tables::{LocalId, RestId, Stats};
 
 /// How much to precompute.
 #[derive(Clone, Debug)]
@@ -65,6 +65,8 @@ pub struct PrecomputeReport {
 /// What may lie below each state.
 #[derive(Default)]
 struct Below {
+    /// The states that can stand on an empty stack.
+    bottoms: HashSet<StateId>,
     /// The states that a frame right below may return to.
     returns: HashMap<StateId, HashSet<StateId>>,
     /// States whose frames below are also those of others: `(from, to)`.
@@ -137,7 +139,7 @@ impl TokenAutomaton {
                 }
             }
         }
-        below.spread();
+        below.spread(start);
         self.explore_masks(&seen, &below, options, progress)?;
         Ok(seen.len())
     }
@@ -149,13 +151,15 @@ impl TokenAutomaton {
         options: &PrecomputeOptions,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<(), Error> {
-        let mut seen: HashSet<(StateId, RestId)> = HashSet::new();
+        let mut seen: HashSet<LocalId> = HashSet::new();
         let mut sorted: Vec<StateId> = states.iter().copied().collect();
         sorted.sort_unstable();
-        let mut queue: VecDeque<(StateId, RestId)> =
-            sorted.into_iter().map(|state| (state, RestId::VOCABULARY)).collect();
-        while let Some((state, rest)) = queue.pop_front() {
-            if !seen.insert((state, rest)) {
+        let mut queue: VecDeque<LocalId> = VecDeque::new();
+        for state in sorted {
+            below.add(state, RestId::VOCABULARY, &mut queue);
+        }
+        while let Some((state, rest, framed)) = queue.pop_front() {
+            if !seen.insert((state, rest, framed)) {
                 continue;
             }
             if seen.len() > options.masks {
@@ -164,17 +168,14 @@ impl TokenAutomaton {
                 );
             }
             let mut budget = self.automaton().step_budget();
-            if let Some(left) = self.local_rest(state, rest, &mut budget)? {
-                queue.extend(
-                    below.returns.get(&state).into_iter().flatten().map(|&ret| (ret, left)),
-                );
-            }
-            if rest != RestId::VOCABULARY
-                && self.automaton().row(state, &mut budget)?.is_accepting()
-            {
-                queue.extend(
-                    below.returns.get(&state).into_iter().flatten().map(|&ret| (ret, rest)),
-                );
+            let left = self.local_rest((state, rest, framed), &mut budget)?;
+            let ends = framed
+                && rest != RestId::VOCABULARY
+                && self.automaton().row(state, &mut budget)?.is_accepting();
+            for rest in left.into_iter().chain(ends.then_some(rest)) {
+                for &ret in below.returns.get(&state).into_iter().flatten() {
+                    below.add(ret, rest, &mut queue);
+                }
             }
             progress(states.len(), seen.len());
         }
@@ -187,6 +188,16 @@ impl TokenAutomaton {
 }
 
 impl Below {
+    /// Appends the local masks of a state over rests, with and without a frame below as can be.
+    fn add(&self, state: StateId, rest: RestId, queue: &mut VecDeque<LocalId>) {
+        if self.bottoms.contains(&state) {
+            queue.push_back((state, rest, false));
+        }
+        if self.returns.contains_key(&state) {
+            queue.push_back((state, rest, true));
+        }
+    }
+
     /// Notes a move from `state` to `target` that pushes frames, outermost first.
     fn note(&mut self, state: StateId, pushes: &[StateId], target: StateId) {
         let mut under = None;
@@ -205,7 +216,13 @@ impl Below {
     }
 
     /// Carries returns along moves that keep the frames, until nothing changes.
-    fn spread(&mut self) {
+    fn spread(&mut self, start: StateId) {
+        let mut open = vec![start];
+        while let Some(state) = open.pop() {
+            if self.bottoms.insert(state) {
+                open.extend(self.same_frames.get(&state).into_iter().flatten());
+            }
+        }
         let mut queue: VecDeque<StateId> = self.returns.keys().copied().collect();
         while let Some(state) = queue.pop_front() {
             let Some(returns) = self.returns.get(&state).cloned() else { continue };

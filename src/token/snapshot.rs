@@ -29,6 +29,7 @@ pub(crate) struct LocalSnapshot {
     pub(crate) state: StateId,
     /// 0 for the vocabulary, else one more than a position in the tries of rests.
     pub(crate) rest: u32,
+    pub(crate) framed: bool,
     pub(crate) below: Option<u32>,
     mask: MaskSnapshot,
     ends: bool,
@@ -81,10 +82,15 @@ impl Bases {
 }
 
 impl LocalSnapshot {
-    pub(crate) fn new((state, rest, below): LocalKey, local: &Local, bases: &mut Bases) -> Self {
+    pub(crate) fn new(
+        (state, rest, framed, below): LocalKey,
+        local: &Local,
+        bases: &mut Bases,
+    ) -> Self {
         Self {
             state,
             rest,
+            framed,
             below,
             mask: bases.mask(&local.mask),
             ends: local.ends,
@@ -139,7 +145,7 @@ impl TokenAutomatonSnapshot {
         let bases: Vec<Arc<[u64]>> = self.bases.into_iter().map(Into::into).collect();
         let mut locals = Vec::with_capacity(self.locals.len());
         for stored in self.locals {
-            let key = (stored.state, stored.rest, stored.below);
+            let key = (stored.state, stored.rest, stored.framed, stored.below);
             locals.push((key, stored.restore(width, &bases).ok_or_else(damaged)?));
         }
         Ok(crate::token::TokenAutomaton::restore(

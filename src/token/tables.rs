@@ -16,8 +16,12 @@ use crate::token::local::{self, Local};
 use crate::token::snapshot::{Bases, LocalSnapshot, TokenAutomatonSnapshot};
 use crate::vocab::{Trie, Vocabulary};
 
-/// Where a stored local mask belongs: its state, its rests, and the rests that it leaves below.
-pub(crate) type LocalKey = (StateId, u32, Option<u32>);
+/// What a local mask is of: a state, rests, and whether there may be a frame below.
+pub(crate) type LocalId = (StateId, RestId, bool);
+
+/// Where a stored local mask belongs: its state, its rests, whether there may be a frame below, and
+/// the rests that go on there.
+pub(crate) type LocalKey = (StateId, u32, bool, Option<u32>);
 
 /// Where a trie of rests goes on: the state, the rests, and the frames below.
 type Pending<'a> = (StateId, RestId, Option<&'a Arc<Stack>>);
@@ -32,7 +36,7 @@ pub struct TokenAutomaton {
     vocabulary: Arc<Vocabulary>,
     not_enforced: Vec<NotEnforced>,
     /// Local masks by state and rests.
-    locals: Map<(StateId, RestId), Entry>,
+    locals: Map<LocalId, Entry>,
     /// Tries of rests; number 0 stands for the vocabulary's own.
     rests: RwLock<Rests>,
     /// Unions by the numbers of their members, and whether end tokens are added.
@@ -174,7 +178,8 @@ impl TokenAutomaton {
             }
             seen.push(key);
             budget.spend(seen.len() as u64 / 8)?;
-            let entry = self.local(state, rest, budget)?;
+            let framed = stack.is_some_and(|stack| !stack.frames.is_empty());
+            let entry = self.local((state, rest, framed), budget)?;
             most += entry.local.threads;
             for rest in [entry.local.ends.then_some(rest), entry.below].into_iter().flatten() {
                 for frame in stack.into_iter().flat_map(|stack| &stack.frames) {
@@ -201,17 +206,17 @@ impl TokenAutomaton {
     }
 
     /// Returns the local mask of a state over a trie of rests.
-    fn local(&self, state: StateId, rest: RestId, budget: &mut Budget) -> Result<Entry, Error> {
+    fn local(&self, (state, rest, framed): LocalId, budget: &mut Budget) -> Result<Entry, Error> {
         let reach = u32::try_from(self.vocabulary.longest()).unwrap_or(u32::MAX - 1);
         let state = self.automaton.mask_state(state, reach, budget)?;
-        if let Some(entry) = read(&self.locals).get(&(state, rest)) {
+        if let Some(entry) = read(&self.locals).get(&(state, rest, framed)) {
             return Ok(entry.clone());
         }
         let (local, below) = if rest == RestId::VOCABULARY {
-            local::of_vocabulary(&self.automaton, &self.vocabulary, state, budget)?
+            local::of_vocabulary(&self.automaton, &self.vocabulary, state, framed, budget)?
         } else {
             let trie = read(&self.rests).tries[rest.0 as usize - 1].clone();
-            local::of_trie(&self.automaton, &trie, self.vocabulary.len(), state, budget)?
+            local::of_trie(&self.automaton, &self.vocabulary, &trie, state, framed, budget)?
         };
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let below = if below.is_empty() { None } else { Some(self.intern_rests(below)) };
@@ -221,7 +226,7 @@ impl TokenAutomaton {
             below,
         };
         if self.reserve(local_memory(&entry.local)) {
-            return Ok(write(&self.locals).entry((state, rest)).or_insert(entry).clone());
+            return Ok(write(&self.locals).entry((state, rest, framed)).or_insert(entry).clone());
         }
         Ok(entry)
     }
@@ -229,11 +234,10 @@ impl TokenAutomaton {
     /// Computes the local mask of a state over rests, and returns the rests that go on below.
     pub(crate) fn local_rest(
         &self,
-        state: StateId,
-        rest: RestId,
+        id: LocalId,
         budget: &mut Budget,
     ) -> Result<Option<RestId>, Error> {
-        Ok(self.local(state, rest, budget)?.below)
+        Ok(self.local(id, budget)?.below)
     }
 
     /// Returns the number of local masks that differ from each other.
@@ -255,11 +259,11 @@ impl TokenAutomaton {
         let mut bases = Bases::default();
         let locals = read(&self.locals);
         let mut sorted: Vec<_> = locals.iter().collect();
-        sorted.sort_unstable_by_key(|(key, _)| (key.0, key.1.0));
+        sorted.sort_unstable_by_key(|(key, _)| (key.0, key.1.0, key.2));
         let locals: Vec<LocalSnapshot> = sorted
             .into_iter()
-            .map(|(&(state, rest), entry)| {
-                let key = (state, rest.0, entry.below.map(|below| below.0));
+            .map(|(&(state, rest, framed), entry)| {
+                let key = (state, rest.0, framed, entry.below.map(|below| below.0));
                 LocalSnapshot::new(key, &entry.local, &mut bases)
             })
             .collect();
@@ -285,7 +289,7 @@ impl TokenAutomaton {
         for trie in rests {
             restored.intern_rests(trie);
         }
-        for ((state, rest, below), local) in locals {
+        for ((state, rest, framed, below), local) in locals {
             let number = restored.next_number.fetch_add(1, Ordering::Relaxed);
             restored.mask_bytes.fetch_add(local_memory(&local), Ordering::Relaxed);
             let entry = Entry {
@@ -293,7 +297,7 @@ impl TokenAutomaton {
                 local: Arc::new(local),
                 below: below.map(RestId),
             };
-            write(&restored.locals).insert((state, RestId(rest)), entry);
+            write(&restored.locals).insert((state, RestId(rest), framed), entry);
         }
         restored
     }

@@ -1,8 +1,9 @@
 //! What is derived of a vocabulary once and shared by all grammars: its trie, and the runs of the
 //! usual classes of characters.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use crate::vocab::quotient::{Partition, Quotients};
 use crate::vocab::{RunClass, Runs, Trie, Vocabulary};
 
 /// The derived tables of a vocabulary. Each is made when it is first asked for.
@@ -10,6 +11,7 @@ use crate::vocab::{RunClass, Runs, Trie, Vocabulary};
 pub struct Index {
     trie: OnceLock<Trie>,
     runs: [OnceLock<Runs>; 3],
+    quotients: Quotients,
 }
 
 impl Index {
@@ -28,5 +30,10 @@ impl Index {
     pub fn runs(&self, vocabulary: &Vocabulary, class: usize) -> Option<&Runs> {
         let wanted = *Self::classes().get(class)?;
         Some(self.runs.get(class)?.get_or_init(|| Runs::new(vocabulary, wanted)))
+    }
+
+    /// Returns the quotient of the trie by a partition, from the second time on that it is asked for.
+    pub fn quotient(&self, vocabulary: &Vocabulary, partition: &Partition) -> Option<Arc<Trie>> {
+        self.quotients.get(self.trie(vocabulary), partition)
     }
 }

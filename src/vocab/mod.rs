@@ -17,6 +17,7 @@ mod index;
 mod load;
 mod lookup;
 mod merge;
+mod quotient;
 mod runs;
 mod self_check;
 mod split;
@@ -37,6 +38,7 @@ pub use end_tokens::{EndToken, WELL_KNOWN as WELL_KNOWN_END_TOKENS};
 pub use gguf::{GgufModel, GgufTokenType, GgufTokenizer};
 pub use index::Index;
 pub use load::{LoadOptions, Loaded, VocabularyKind, load};
+pub use quotient::{EXACT_FROM, Partition};
 pub use runs::{RunClass, Runs};
 pub use self_check::{LongestToken, Mismatch, NamedToken, ProbeFailure, TokenizerReport};
 pub use trie::Trie;
@@ -283,6 +285,13 @@ impl Vocabulary {
 
     fn lookup(&self) -> &Lookup {
         self.lookup.get_or_init(|| Lookup::of_text(self))
+    }
+
+    /// Returns the quotient of the trie by a partition of the bytes, from the second time on that it
+    /// is asked for: making it costs more than one walk over the trie.
+    #[must_use]
+    pub fn quotient(&self, partition: &Partition) -> Option<Arc<Trie>> {
+        self.index.quotient(self, partition)
     }
 
     fn compute_fingerprint(&self) -> Fingerprint {

@@ -6,8 +6,11 @@
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
+use hashbrown::HashMap;
+
 use crate::ids::TokenId;
 use crate::vocab::Vocabulary;
+use crate::vocab::quotient::{EXACT_FROM, Partition};
 
 /// A flat depth-first trie. Node 0 is the root, which has no byte and no tokens.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -155,6 +158,53 @@ impl Trie {
                 trie.tokens(node).iter().for_each(|&token| builder.token(token));
             }
             pending.push(Self::grouped_children(&group));
+        }
+        builder.finish()
+    }
+
+    /// Returns the trie in which every byte stands for its class, but for the bytes from the first
+    /// [`EXACT_FROM`] of a text on, which stay apart. Costs a look-up for each node.
+    #[must_use]
+    pub fn quotient(&self, partition: &Partition) -> Self {
+        struct Node {
+            byte: u8,
+            children: Vec<u32>,
+            tokens: Vec<TokenId>,
+        }
+        let node = |byte| Node { byte, children: Vec::new(), tokens: Vec::new() };
+        let mut nodes = vec![node(0)];
+        let mut ids: HashMap<(u32, u8), u32, foldhash::fast::RandomState> = HashMap::default();
+        // For each open node of this trie: its end, its image, and whether bytes stay apart below it.
+        let mut open: Vec<(usize, u32, bool)> = vec![(self.len(), 0, false)];
+        for index in 1..self.len() {
+            while open.last().is_some_and(|&(end, ..)| end <= index) {
+                open.pop();
+            }
+            let (_, parent, exact) = open.last().copied().unwrap_or((0, 0, false));
+            let own = self.bytes[index];
+            let exact = exact || own == EXACT_FROM;
+            let byte = if exact { own } else { partition.least(own) };
+            let image = *ids.entry((parent, byte)).or_insert_with(|| {
+                nodes.push(node(byte));
+                let id = u32::try_from(nodes.len() - 1).unwrap_or(u32::MAX);
+                nodes[parent as usize].children.push(id);
+                id
+            });
+            nodes[image as usize].tokens.extend_from_slice(self.tokens(index));
+            open.push((self.end(index), image, exact));
+        }
+        let mut builder = Builder::new();
+        let mut pending: Vec<(u32, usize)> =
+            nodes[0].children.iter().map(|&child| (child, 0)).collect();
+        pending.sort_by_key(|&(child, _)| std::cmp::Reverse(nodes[child as usize].byte));
+        while let Some((id, depth)) = pending.pop() {
+            builder.close_to(depth);
+            let Node { byte, children, tokens } = &mut nodes[id as usize];
+            builder.open(*byte);
+            tokens.iter().for_each(|&token| builder.token(token));
+            let mut children = std::mem::take(children);
+            children.sort_by_key(|&child| std::cmp::Reverse(nodes[child as usize].byte));
+            pending.extend(children.into_iter().map(|child| (child, depth + 1)));
         }
         builder.finish()
     }
@@ -349,6 +399,23 @@ mod tests {
         assert_eq!(trie.find(b"ab").map(|node| trie.subtree_tokens(node).len()), Some(3));
         assert_eq!(trie.find(b"abd"), None);
         assert_eq!(trie.root_child(b'b'), trie.find(b"b"));
+    }
+
+    #[test]
+    fn bytes_of_one_class_share_a_path_until_a_quote() {
+        let mut class_of = [0; 256];
+        class_of[usize::from(b'"')] = 1;
+        let trie =
+            trie(&["ab", "cd", "ba\"a", "ab\"b", "a", "\"x"]).quotient(&Partition::new(&class_of));
+        let expected: Vec<(String, Vec<u32>)> = vec![
+            ("\0".into(), vec![4]),
+            ("\0\0".into(), vec![0, 1]),
+            ("\0\0\"a".into(), vec![2]),
+            ("\0\0\"b".into(), vec![3]),
+            ("\"x".into(), vec![5]),
+        ];
+        assert_eq!(texts(&trie), expected);
+        assert!(trie.is_well_formed());
     }
 
     #[test]

@@ -410,3 +410,59 @@ fn length_and_pattern_decide_far_ahead() {
         assert_eq!(Some(legal), legal_tokens(&matcher), "after {count}");
     }
 }
+
+#[test]
+fn quotients_of_large_vocabularies_equal_brute_force() {
+    // Large enough that states with many live bytes are walked in quotient tries.
+    let mut rng = StdRng::seed_from_u64(7);
+    let alphabet: &[&str] =
+        &["a", "b", "c", "d", "1", "2", " ", "-", "\"", ",", ":", "}", "é", "日", "\\n", "\\\""];
+    let mut tokens: Vec<Token> = (0..=255_u8).map(|b| Token::Text([b].into())).collect();
+    for _ in 0..12_000 {
+        let length = rng.random_range(2..=6);
+        let text: String =
+            (0..length).map(|_| alphabet[rng.random_range(0..alphabet.len())]).collect();
+        // Some tokens end in the middle of a character.
+        let cut = rng.random_range(0..2).min(text.len() - 1);
+        tokens.push(Token::Text(text.as_bytes()[..text.len() - cut].into()));
+    }
+    tokens.push(Token::Special("end".into()));
+    let end = TokenId::from_index(tokens.len() - 1).unwrap();
+    let vocabulary = Arc::new(Vocabulary::new(tokens, [end]).unwrap());
+    let patterns = [
+        "[a-d]+( [a-d]+){0,3}",
+        "(\\w|é|-)*",
+        "([^ ]+ ){1,2}[^1]*",
+        "(a|b)*1(a|b|2){2}.*",
+        "[a-d日]{3,6}|.*-",
+    ];
+    let mut compared = 0;
+    for (index, pattern) in patterns.iter().enumerate() {
+        let inner = schemac::frontend::regex::compile(pattern, &Limits::default()).unwrap();
+        // As a rule that is called, so that rests go on below, and as the whole output.
+        for framed in [true, false] {
+            let mut grammar = inner.clone();
+            if framed {
+                let start = grammar.start;
+                let mut scope = grammar.scope();
+                let rule = scope.declare("text");
+                let quote = scope.arena.byte(b'"');
+                let body =
+                    if index % 2 == 0 { scope.arena.concat(&[quote, start, quote]) } else { start };
+                scope.define(rule, body);
+                let (call, comma) =
+                    (scope.arena.call(rule), scope.arena.bytes(ByteSet::of(b",:}")));
+                let more = scope.arena.concat2(comma, call);
+                let more = scope.arena.star(more);
+                grammar.start = scope.arena.concat2(call, more);
+            }
+            let automaton =
+                TokenAutomaton::new(grammar, vocabulary.clone(), Limits::default()).unwrap();
+            let automaton = Arc::new(automaton);
+            for seed in 0..3 {
+                compared += check_walk(&automaton, &mut StdRng::seed_from_u64(seed), 5);
+            }
+        }
+    }
+    assert!(compared > 60, "{compared}");
+}

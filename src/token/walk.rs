@@ -1,0 +1,415 @@
+//! Walks: a state and a trie in, the tokens that the state's rule legalises out, and where the rule
+//! ends inside tokens.
+//!
+//! Nearly everywhere the state is followed by single moves without a frame, and the walk costs one
+//! look-up for each node. In a quotient trie a byte stands for its class; a state that tells two bytes
+//! of a class apart stops the walk, which is then made again with a finer partition.
+
+use hashbrown::HashMap;
+use smallvec::{SmallVec, smallvec};
+
+use crate::automaton::{Action, Automaton, Row};
+use crate::error::Error;
+use crate::ids::{StateId, TokenId};
+use crate::limits::{Budget, BudgetExceeded};
+use crate::vocab::{EXACT_FROM, Partition, Trie, Vocabulary};
+
+/// The bottom of a local stack: the frame below the state.
+const BASE: u32 = 0;
+
+/// A local stack, seen from its top. Number [`BASE`] is the bottom alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct LocalStack {
+    /// The frames that may be uppermost: the state to return to, and the stack below.
+    frames: SmallVec<[(StateId, u32); 1]>,
+    /// Whether the stack may also be at its bottom.
+    bottom: bool,
+}
+
+/// A thread of a walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LocalThread {
+    state: StateId,
+    /// A position in [`Walker::stacks`].
+    stack: u32,
+    /// Whether every byte so far went on with the text that was open in the state.
+    unbroken: bool,
+    /// Texts ended that must be fresh.
+    closes: u8,
+    /// Whether the first of them was open in the state.
+    first_was_open: bool,
+}
+
+impl LocalThread {
+    const fn start(state: StateId, unbroken: bool) -> Self {
+        Self { state, stack: BASE, unbroken, closes: 0, first_was_open: false }
+    }
+}
+
+type Threads = SmallVec<[LocalThread; 1]>;
+
+/// Where a walk stands at a node.
+enum At<'a> {
+    /// One thread at the bottom, and no text ended.
+    One { row: &'a Row, state: StateId, unbroken: bool },
+    /// Any threads.
+    Many(Threads),
+}
+
+/// A node of the trie that the walk is below.
+struct Level<'a> {
+    end: usize,
+    at: At<'a>,
+    /// Whether the bytes below stand for themselves, and not for a class.
+    exact: bool,
+}
+
+/// Why a walk stopped.
+pub(super) enum Stop {
+    Error(Error),
+    /// A state tells bytes apart that the partition takes as one; this partition does not.
+    Refine(Partition),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<BudgetExceeded> for Stop {
+    fn from(budget: BudgetExceeded) -> Self {
+        Self::Error(budget.into())
+    }
+}
+
+/// What a walk found.
+pub(super) struct Walked {
+    /// The tokens whose rests stay within the rule, or end exactly where it may. In no order.
+    pub(super) accepted: Vec<TokenId>,
+    /// The rests that are left where the rule ends inside a token.
+    pub(super) below: Trie,
+    /// See [`super::local::Local::closers`].
+    pub(super) closers: Vec<(TokenId, u8)>,
+    /// The greatest number of threads.
+    pub(super) threads: usize,
+    /// Whether the rule may end before the first byte.
+    pub(super) ends: bool,
+}
+
+/// Walks tries from states.
+pub(super) struct Walker<'a, 'b> {
+    automaton: &'a Automaton,
+    vocabulary: &'a Vocabulary,
+    partition: Option<&'a Partition>,
+    /// Whether there may be a frame below, so that the rests matter.
+    framed: bool,
+    budget: &'b mut Budget,
+    /// The states whose rows the partition has been found to refine, as bits.
+    uniform: Vec<u64>,
+    /// All stacks of the walk, hash-consed.
+    stacks: Vec<LocalStack>,
+    stack_ids: HashMap<LocalStack, u32, foldhash::fast::RandomState>,
+    accepted: Vec<TokenId>,
+    /// Where the rule ends inside tokens, with the bytes below as they are.
+    pops: Vec<(&'a Trie, usize)>,
+    /// Where it does with classes below: the rests of these tokens from these bytes on.
+    loose_rests: Vec<(TokenId, usize)>,
+    closers: Vec<(TokenId, u8)>,
+    threads: usize,
+}
+
+impl<'a, 'b> Walker<'a, 'b> {
+    pub(super) fn new(
+        automaton: &'a Automaton,
+        vocabulary: &'a Vocabulary,
+        partition: Option<&'a Partition>,
+        framed: bool,
+        budget: &'b mut Budget,
+    ) -> Self {
+        Self {
+            automaton,
+            vocabulary,
+            partition,
+            framed,
+            budget,
+            uniform: Vec::new(),
+            stacks: vec![LocalStack { frames: SmallVec::new(), bottom: true }],
+            stack_ids: HashMap::default(),
+            accepted: Vec::new(),
+            pops: Vec::new(),
+            loose_rests: Vec::new(),
+            closers: Vec::new(),
+            threads: 1,
+        }
+    }
+
+    pub(super) fn finish(self) -> Walked {
+        let below = if self.loose_rests.is_empty() {
+            Trie::merge(&self.pops)
+        } else {
+            let rest =
+                |&(token, from): &(TokenId, usize)| (&self.vocabulary.bytes(token)[from..], token);
+            let mut rests: Vec<(&[u8], TokenId)> = self.loose_rests.iter().map(rest).collect();
+            rests.sort_unstable();
+            rests.dedup();
+            let loose = Trie::from_entries(rests);
+            let mut parts = self.pops.clone();
+            parts.push((&loose, 0));
+            Trie::merge(&parts)
+        };
+        Walked {
+            accepted: self.accepted,
+            below,
+            closers: self.closers,
+            threads: self.threads,
+            ends: false,
+        }
+    }
+
+    /// Returns the row of a state, which must not tell bytes of a class apart unless `exact`.
+    fn row(&mut self, state: StateId, exact: bool) -> Result<&'a Row, Stop> {
+        let row = self.automaton.row(state, self.budget)?;
+        if let (Some(partition), false) = (self.partition, exact) {
+            let (word, bit) = (state.index() / 64, 1_u64 << (state.index() % 64));
+            if self.uniform.len() <= word {
+                self.uniform.resize(word + 1, 0);
+            }
+            if self.uniform[word] & bit == 0 {
+                if !partition.refines(row.class_of()) {
+                    return Err(Stop::Refine(partition.meet(row.class_of())));
+                }
+                self.uniform[word] |= bit;
+            }
+        }
+        Ok(row)
+    }
+
+    /// Walks the whole trie from `state`.
+    pub(super) fn walk(&mut self, state: StateId, trie: &'a Trie) -> Result<(), Stop> {
+        let row = self.row(state, false)?;
+        for byte in row.bytes().iter() {
+            if let Some(node) = trie.root_child(byte) {
+                let at = At::One { row, state, unbroken: row.is_recording() };
+                self.walk_subtree(at, trie, node)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks the subtree of `root`, whose parent the walk stands at.
+    fn walk_subtree(&mut self, at: At<'a>, trie: &'a Trie, root: usize) -> Result<(), Stop> {
+        let end = trie.end(root);
+        let mut levels: Vec<Level<'a>> = vec![Level { end, at, exact: self.partition.is_none() }];
+        let mut node = root;
+        while node < end {
+            while levels.len() > 1 && levels.last().is_some_and(|level| level.end <= node) {
+                levels.pop();
+            }
+            let Some(level) = levels.last() else { break };
+            self.budget.spend(1)?;
+            let byte = trie.byte(node);
+            let exact = level.exact || byte == EXACT_FROM;
+            let next = match level.at {
+                At::One { row, state, unbroken } => match row.simple(byte) {
+                    Some(target) => {
+                        let row = self.row(target, exact)?;
+                        Some(At::One {
+                            row,
+                            state: target,
+                            unbroken: unbroken && row_records(level, byte),
+                        })
+                    }
+                    None if row.moves(byte).is_empty() => None,
+                    None => self.step(&[LocalThread::start(state, unbroken)], byte, exact)?,
+                },
+                At::Many(ref threads) => {
+                    let threads = threads.clone();
+                    self.step(&threads, byte, exact)?
+                }
+            };
+            let subtree_end = trie.end(node);
+            let Some(next) = next else {
+                node = subtree_end;
+                continue;
+            };
+            let depth = levels.len();
+            self.arrive(&next, trie, node, exact, depth)?;
+            node += 1;
+            if subtree_end > node {
+                levels.push(Level { end: subtree_end, at: next, exact });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns where the walk stands after `byte`.
+    fn step(
+        &mut self,
+        from: &[LocalThread],
+        byte: u8,
+        exact: bool,
+    ) -> Result<Option<At<'a>>, Stop> {
+        let mut to = Threads::new();
+        for &thread in from {
+            let row = self.automaton.row(thread.state, self.budget)?;
+            self.follow(row, thread, byte, &mut to)?;
+            if row.is_accepting() && thread.stack != BASE {
+                for at in self.ended(thread)? {
+                    // The frame's own row reads the byte, so that it must not tell its class apart.
+                    let row = self.row(at.state, exact)?;
+                    self.follow(row, at, byte, &mut to)?;
+                }
+            }
+        }
+        for thread in &to {
+            self.row(thread.state, exact)?;
+        }
+        self.threads = self.threads.max(to.len());
+        self.budget.spend(to.len() as u64)?;
+        Ok(if to.is_empty() { None } else { Some(At::Many(to)) })
+    }
+
+    /// Returns the threads that go on where rules end at once under `thread`, whose own rule ends. One
+    /// at the bottom, if the state's rule ends too, has no frame left and is not among them.
+    fn ended(&mut self, thread: LocalThread) -> Result<SmallVec<[LocalThread; 4]>, Error> {
+        let mut found: SmallVec<[LocalThread; 4]> = SmallVec::new();
+        let mut next = 0;
+        let mut at = thread;
+        loop {
+            for &(state, stack) in &self.stacks[at.stack as usize].frames {
+                let below = LocalThread { state, stack, ..thread };
+                if !found.contains(&below) {
+                    found.push(below);
+                }
+            }
+            self.budget.spend(found.len() as u64 / 8)?;
+            loop {
+                let Some(&below) = found.get(next) else { return Ok(found) };
+                next += 1;
+                if self.automaton.row(below.state, self.budget)?.is_accepting() {
+                    at = below;
+                    break;
+                }
+            }
+        }
+    }
+
+    fn follow(
+        &mut self,
+        row: &Row,
+        at: LocalThread,
+        byte: u8,
+        to: &mut Threads,
+    ) -> Result<(), Stop> {
+        for step in row.moves(byte) {
+            let mut next = LocalThread { state: step.target, ..at };
+            for &ret in &step.pushes {
+                next.stack =
+                    self.intern(LocalStack { frames: smallvec![(ret, next.stack)], bottom: false });
+            }
+            if step.action == Action::Close {
+                next.first_was_open |= next.unbroken && !step.fresh;
+                next.closes = next.closes.saturating_add(1);
+            }
+            next.unbroken &= step.action == Action::Record && !step.fresh;
+            let facts = |t: &LocalThread| (t.state, t.unbroken, t.closes, t.first_was_open);
+            match to.iter().position(|known| facts(known) == facts(&next)) {
+                Some(index) => to[index].stack = self.join(to[index].stack, next.stack)?,
+                None => to.push(next),
+            }
+        }
+        Ok(())
+    }
+
+    fn intern(&mut self, stack: LocalStack) -> u32 {
+        if let Some(&known) = self.stack_ids.get(&stack) {
+            return known;
+        }
+        // Each costs a step of the budget, so there are far fewer than 2^32.
+        let id = u32::try_from(self.stacks.len()).unwrap_or(BASE);
+        self.stacks.push(stack.clone());
+        self.stack_ids.insert(stack, id);
+        id
+    }
+
+    /// Returns the stack that is either of two.
+    fn join(&mut self, a: u32, b: u32) -> Result<u32, Stop> {
+        if a == b {
+            return Ok(a);
+        }
+        let other = self.stacks[b as usize].clone();
+        let mut joined = self.stacks[a as usize].clone();
+        self.budget.spend((joined.frames.len() + other.frames.len()) as u64)?;
+        joined.bottom |= other.bottom;
+        joined.frames.extend(other.frames);
+        joined.frames.sort_unstable();
+        joined.frames.dedup();
+        Ok(self.intern(joined))
+    }
+
+    /// Takes note of the tokens that end at a node, and of the rule's ending there.
+    fn arrive(
+        &mut self,
+        at: &At<'a>,
+        trie: &'a Trie,
+        node: usize,
+        exact: bool,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        let tokens = trie.tokens(node);
+        self.accepted.extend_from_slice(tokens);
+        let (pops, closes) = match at {
+            At::One { row, .. } => (row.is_accepting(), 0),
+            At::Many(threads) => {
+                let others =
+                    |thread: &&LocalThread| thread.closes > u8::from(thread.first_was_open);
+                let closes =
+                    threads.iter().filter(others).map(|thread| thread.closes).max().unwrap_or(0);
+                (self.pops_base(threads)?, closes)
+            }
+        };
+        if closes > 0 {
+            self.closers.extend(tokens.iter().map(|&token| (token, closes)));
+        }
+        if !pops || trie.end(node) == node + 1 {
+            return Ok(());
+        }
+        let rest = &trie.subtree_tokens(node)[tokens.len()..];
+        if self.framed && exact {
+            self.pops.push((trie, node));
+        } else if self.framed {
+            self.budget.spend(rest.len() as u64 / 8)?;
+            self.loose_rests.extend(rest.iter().map(|&token| (token, depth)));
+        }
+        if closes > 0 {
+            // What becomes of these is decided below, and they have ended a text here.
+            self.closers.extend(rest.iter().map(|&token| (token, closes)));
+        }
+        Ok(())
+    }
+
+    /// Returns whether the rule of the walk's first state may end where these threads stand.
+    fn pops_base(&mut self, threads: &[LocalThread]) -> Result<bool, Error> {
+        for &thread in threads {
+            if !self.automaton.row(thread.state, self.budget)?.is_accepting() {
+                continue;
+            }
+            if self.stacks[thread.stack as usize].bottom {
+                return Ok(true);
+            }
+            for below in self.ended(thread)? {
+                let ends = self.automaton.row(below.state, self.budget)?.is_accepting();
+                if ends && self.stacks[below.stack as usize].bottom {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Returns whether the only move on `byte` from a level records a text that must be fresh.
+fn row_records(level: &Level<'_>, byte: u8) -> bool {
+    matches!(level.at, At::One { row, .. } if row.records(byte))
+}

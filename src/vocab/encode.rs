@@ -12,10 +12,9 @@ use crate::ids::TokenId;
 use crate::vocab::gguf::{GgufTokenType, GgufTokenizer};
 #[cfg(feature = "tokenizers")]
 use crate::vocab::hugging_face::HuggingFace;
-use crate::vocab::lookup::Lookup;
 use crate::vocab::merge::Merges;
 use crate::vocab::split::Splitter;
-use crate::vocab::{Token, Vocabulary};
+use crate::vocab::{Token, Trie, Vocabulary};
 
 /// Turns text into tokens. Shared by `Arc`; tables are built on first use.
 pub struct Encoder {
@@ -29,7 +28,7 @@ pub(crate) enum Method {
     /// Byte-pair encoding by rank, after splitting by a pattern.
     Ranks(Box<Ranks>),
     /// SentencePiece BPE by scores.
-    Pieces(Pieces),
+    Pieces(Box<Pieces>),
     /// The `tokenizers` crate.
     #[cfg(feature = "tokenizers")]
     HuggingFace(Box<HuggingFace>),
@@ -75,10 +74,10 @@ impl Encoder {
     pub fn encode_prompt(&self, text: &str) -> Result<Vec<TokenId>, Error> {
         #[cfg(feature = "tokenizers")]
         if let Method::HuggingFace(tokenizer) = &self.method {
-            return run(tokenizer.shipped()?, text);
+            return tokenizer.encode_prompt(text);
         }
         let specials = self.vocabulary.specials().iter();
-        let names = Lookup::new(specials.map(|(id, name)| (name.as_bytes().into(), *id)));
+        let names = trie(specials.map(|(id, name)| (name.as_bytes(), *id)));
         let mut tokens = Vec::new();
         for segment in segments(text, &names) {
             match segment {
@@ -103,7 +102,7 @@ impl Encoder {
             Method::Ranks(ranks) => ranks.encode(&self.vocabulary, text),
             Method::Pieces(pieces) => Ok(pieces.encode(text)),
             #[cfg(feature = "tokenizers")]
-            Method::HuggingFace(tokenizer) => run(tokenizer.exact()?, text).map(Some),
+            Method::HuggingFace(tokenizer) => tokenizer.encode_exact(text),
             #[cfg(not(feature = "tokenizers"))]
             Method::Unavailable => Err(Error::new(
                 ErrorKind::InvalidOption,
@@ -119,14 +118,6 @@ impl Encoder {
             _ => None,
         }
     }
-}
-
-#[cfg(feature = "tokenizers")]
-fn run(tokenizer: &tokenizers::Tokenizer, text: &str) -> Result<Vec<TokenId>, Error> {
-    let encoding = tokenizer.encode_fast(text, false).map_err(|error| {
-        Error::new(ErrorKind::Vocabulary, format!("the tokenizer cannot encode: {error}"))
-    })?;
-    Ok(encoding.get_ids().iter().copied().map(TokenId::new).collect())
 }
 
 fn unspellable(text: &str) -> Error {
@@ -146,10 +137,8 @@ impl Ranks {
     }
 
     fn encode(&self, vocabulary: &Vocabulary, text: &str) -> Result<Option<Vec<TokenId>>, Error> {
-        let build = || {
-            let pieces = vocabulary.ids().map(|id| (vocabulary.bytes(id).into(), id));
-            Ok((Splitter::new(&self.pattern)?, Merges::by_rank(pieces)))
-        };
+        let build =
+            || Ok((Splitter::new(&self.pattern)?, Merges::by_rank(vocabulary.trie().clone())));
         let (splitter, merges) = self.built.get_or_init(build).as_ref().map_err(Clone::clone)?;
         let mut tokens = Vec::new();
         for word in splitter.split(text) {
@@ -164,7 +153,7 @@ impl Ranks {
 /// The state of [`Method::Pieces`].
 pub(crate) struct Pieces {
     gguf: Arc<GgufTokenizer>,
-    built: OnceLock<(Lookup, Merges)>,
+    built: OnceLock<(Trie, Merges)>,
 }
 
 impl Pieces {
@@ -185,23 +174,27 @@ impl Pieces {
     }
 
     /// Returns the tokens that are recognised before all others, and the pieces that are merged.
-    fn build(&self) -> (Lookup, Merges) {
+    fn build(&self) -> (Trie, Merges) {
         let tokens = self.gguf.tokens_in_bytes();
         let mut bytes = Box::new([None; 256]);
         let mut user_defined = Vec::new();
         let mut pieces = Vec::new();
-        for ((index, token), kind) in tokens.into_iter().enumerate().zip(&self.gguf.types) {
+        for ((index, token), kind) in tokens.iter().enumerate().zip(&self.gguf.types) {
             let (Token::Text(text), Some(id)) = (token, TokenId::from_index(index)) else {
                 continue;
             };
-            match (kind, &*text) {
+            match (kind, &**text) {
                 (GgufTokenType::Byte, [byte]) => bytes[usize::from(*byte)] = Some(id),
-                (GgufTokenType::UserDefined, _) => user_defined.push((text, id)),
-                _ => pieces.push((text, id)),
+                (GgufTokenType::UserDefined, text) => user_defined.push((text, id)),
+                (_, text) => pieces.push((text, id)),
             }
         }
-        (Lookup::new(user_defined), Merges::by_score(pieces, &self.gguf.scores, bytes))
+        (trie(user_defined), Merges::by_score(trie(pieces), &self.gguf.scores, bytes))
     }
+}
+
+fn trie<'t>(entries: impl IntoIterator<Item = (&'t [u8], TokenId)>) -> Trie {
+    Trie::from_entries(entries.into_iter().filter(|(text, _)| !text.is_empty()).collect())
 }
 
 /// A part of a text: a token that was named, or what stands between such.
@@ -211,7 +204,7 @@ enum Segment<'t> {
 }
 
 /// Cuts `text` at the names in `names`, the longest at each place.
-fn segments<'t>(text: &'t str, names: &Lookup) -> Vec<Segment<'t>> {
+fn segments<'t>(text: &'t str, names: &Trie) -> Vec<Segment<'t>> {
     let mut segments = Vec::new();
     let mut start = 0;
     let mut at = 0;

@@ -3,12 +3,22 @@
 //! the crate.
 //!
 //! Cost: about 0.4 s and 150 MB for a vocabulary of 128,000 tokens.
+//!
+//! The `tokenizers` crate panics on some malformed files (a merge that is shorter than the prefix
+//! it should have, a table of characters with an index outside). Files come from strangers, so
+//! every call into it is made by [`guarded`]; this is the only place of the crate that catches a
+//! panic of other code.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
+use tokenizers::decoders::byte_fallback::ByteFallback;
+use tokenizers::decoders::fuse::Fuse;
+use tokenizers::decoders::strip::Strip;
+use tokenizers::decoders::{self, DecoderWrapper};
 use tokenizers::models::bpe::{BPE, Vocab};
 use tokenizers::models::unigram::Unigram;
-use tokenizers::normalizers::{self, NFC, NormalizerWrapper};
+use tokenizers::normalizers::{self, NFC, NormalizerWrapper, Replace};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::pre_tokenizers::digits::Digits;
 use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
@@ -19,6 +29,7 @@ use tokenizers::{
 };
 
 use crate::error::{Error, ErrorKind};
+use crate::ids::TokenId;
 use crate::vocab::bytes::METASPACE;
 use crate::vocab::gguf::{GgufModel, GgufTokenType, GgufTokenizer};
 use crate::vocab::split;
@@ -43,23 +54,65 @@ impl HuggingFace {
         Self { source, shipped: OnceLock::new(), exact: OnceLock::new() }
     }
 
-    /// Returns the tokenizer of the file.
-    pub(crate) fn shipped(&self) -> Result<&Tokenizer, Error> {
+    /// Returns the tokens of `text` as the file's tokenizer cuts it.
+    pub(crate) fn encode_prompt(&self, text: &str) -> Result<Vec<TokenId>, Error> {
+        encode(self.shipped()?, text)?.map_err(foreign)
+    }
+
+    /// Returns the tokens of `text` without what changes the text or reads special tokens from it
+    /// (see [`keep_text`]), or `None` if the tokenizer has none for it.
+    pub(crate) fn encode_exact(&self, text: &str) -> Result<Option<Vec<TokenId>>, Error> {
+        let tokenizer = self
+            .exact
+            .get_or_init(|| self.build().and_then(|own| guarded(|| keep_text(own))))
+            .as_ref()
+            .map_err(Clone::clone)?;
+        encode(tokenizer, text).map(Result::ok)
+    }
+
+    /// Returns the text that the file's tokenizer writes for `tokens`, special tokens included.
+    pub(crate) fn decode(&self, tokens: &[TokenId]) -> Result<String, Error> {
+        let tokenizer = self.shipped()?;
+        let ids: Vec<u32> = tokens.iter().map(|token| token.get()).collect();
+        guarded(|| tokenizer.decode(&ids, false).map_err(foreign))
+    }
+
+    /// Returns the token with this spelling.
+    pub(crate) fn token_of(&self, spelling: &str) -> Result<Option<TokenId>, Error> {
+        Ok(self.shipped()?.token_to_id(spelling).map(TokenId::new))
+    }
+
+    /// Returns the spelling of a token.
+    pub(crate) fn spelling(&self, token: TokenId) -> Result<Option<String>, Error> {
+        Ok(self.shipped()?.id_to_token(token.get()))
+    }
+
+    fn shipped(&self) -> Result<&Tokenizer, Error> {
         self.shipped.get_or_init(|| self.build()).as_ref().map_err(Clone::clone)
     }
 
-    /// Returns the tokenizer without what changes the text or reads special tokens from it: see
-    /// [`keep_text`].
-    pub(crate) fn exact(&self) -> Result<&Tokenizer, Error> {
-        self.exact.get_or_init(|| self.build().and_then(keep_text)).as_ref().map_err(Clone::clone)
-    }
-
     fn build(&self) -> Result<Tokenizer, Error> {
-        match &self.source {
+        guarded(|| match &self.source {
             Source::Json(json) => Tokenizer::from_bytes(json).map_err(foreign),
             Source::Gguf(gguf) => from_gguf(gguf),
-        }
+        })
     }
+}
+
+/// The outer error is a panic, the inner one a text that cannot be encoded.
+fn encode(
+    tokenizer: &Tokenizer,
+    text: &str,
+) -> Result<Result<Vec<TokenId>, tokenizers::Error>, Error> {
+    let encoding = guarded(|| Ok(tokenizer.encode_fast(text, false)))?;
+    let tokens = |ids: &[u32]| ids.iter().copied().map(TokenId::new).collect();
+    Ok(encoding.map(|encoding| tokens(encoding.get_ids())))
+}
+
+/// Runs code of the `tokenizers` crate; a panic in it is an error.
+fn guarded<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    // A tokenizer has only caches to leave half written, and their locks then fail here again.
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(foreign("it panics")))
 }
 
 fn foreign(error: impl std::fmt::Display) -> Error {
@@ -112,7 +165,7 @@ fn keep_text(mut tokenizer: Tokenizer) -> Result<Tokenizer, Error> {
 ///
 /// [`ErrorKind::UnsupportedFeature`] naming the pre-tokenizer (`tokenizer.ggml.pre`) or model;
 /// [`ErrorKind::Vocabulary`] if merges or scores are malformed.
-pub(crate) fn from_gguf(gguf: &GgufTokenizer) -> Result<Tokenizer, Error> {
+fn from_gguf(gguf: &GgufTokenizer) -> Result<Tokenizer, Error> {
     let mut tokenizer = match gguf.model {
         GgufModel::Gpt2 => byte_level(gguf)?,
         GgufModel::T5 => unigram(gguf)?,
@@ -196,7 +249,8 @@ fn byte_level(gguf: &GgufTokenizer) -> Result<Tokenizer, Error> {
 fn unigram(gguf: &GgufTokenizer) -> Result<Tokenizer, Error> {
     let pieces: Vec<_> =
         gguf.tokens.iter().cloned().zip(gguf.scores.iter().copied().map(f64::from)).collect();
-    let unknown = gguf.unknown.map(crate::ids::TokenId::index);
+    let marked = || gguf.types.iter().position(|kind| *kind == GgufTokenType::Unknown);
+    let unknown = gguf.unknown.map(TokenId::index).or_else(marked);
     let fallback = gguf.types.contains(&GgufTokenType::Byte);
     let model = Unigram::from(pieces, unknown, fallback).map_err(foreign)?;
     let mut tokenizer = Tokenizer::new(ModelWrapper::Unigram(model));
@@ -204,9 +258,16 @@ fn unigram(gguf: &GgufTokenizer) -> Result<Tokenizer, Error> {
         true => PrependScheme::Always,
         false => PrependScheme::Never,
     };
-    let metaspace = Metaspace::new(METASPACE, scheme, true);
-    tokenizer.with_pre_tokenizer(Some(metaspace.clone()));
-    tokenizer.with_decoder(Some(metaspace));
+    tokenizer.with_pre_tokenizer(Some(Metaspace::new(METASPACE, scheme, true)));
+    let mut decoders: Vec<DecoderWrapper> = vec![
+        Replace::new(METASPACE.to_string(), " ").map_err(foreign)?.into(),
+        ByteFallback::new().into(),
+        Fuse::new().into(),
+    ];
+    if gguf.text_rules().strip_leading_space {
+        decoders.push(Strip::new(' ', 1, 0).into());
+    }
+    tokenizer.with_decoder(Some(decoders::sequence::Sequence::new(decoders)));
     Ok(tokenizer)
 }
 

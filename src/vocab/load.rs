@@ -176,7 +176,7 @@ fn from_gguf(tokenizer: GgufTokenizer, options: &LoadOptions) -> Result<Loaded, 
     let vocabulary = Arc::new(tokenizer.vocabulary(&options.end_tokens)?);
     let tokenizer = Arc::new(tokenizer);
     let method = match tokenizer.model {
-        GgufModel::Llama => Method::Pieces(Pieces::new(Arc::clone(&tokenizer))),
+        GgufModel::Llama => Method::Pieces(Box::new(Pieces::new(Arc::clone(&tokenizer)))),
         GgufModel::Gpt2 | GgufModel::T5 => hugging_face_gguf(&tokenizer),
     };
     let rules = tokenizer.text_rules();

@@ -10,12 +10,12 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use crate::ids::TokenId;
-use crate::vocab::lookup::Lookup;
+use crate::vocab::Trie;
 
 /// A table of tokens with priorities.
 #[derive(Clone, Debug)]
 pub(crate) struct Merges {
-    pieces: Lookup,
+    pieces: Trie,
     /// By id; smaller is merged first.
     priorities: Priorities,
     /// Tokens of single bytes, for units that are no piece.
@@ -38,33 +38,25 @@ const NONE: usize = usize::MAX;
 
 impl Merges {
     /// Returns the table of pieces whose id orders the merges.
-    pub(crate) fn by_rank(pieces: impl IntoIterator<Item = (Box<[u8]>, TokenId)>) -> Self {
-        Self::new(pieces, Priorities::Rank, Box::new([None; 256]))
+    pub(crate) fn by_rank(pieces: Trie) -> Self {
+        Self { pieces, priorities: Priorities::Rank, bytes: Box::new([None; 256]) }
     }
 
     /// Returns the table of pieces of which the best score is merged first; `scores` are by id.
     pub(crate) fn by_score(
-        pieces: impl IntoIterator<Item = (Box<[u8]>, TokenId)>,
+        pieces: Trie,
         scores: &[f32],
         bytes: Box<[Option<TokenId>; 256]>,
     ) -> Self {
         let scores = scores.iter().copied().map(descending).collect();
-        Self::new(pieces, Priorities::Score(scores), bytes)
-    }
-
-    fn new(
-        pieces: impl IntoIterator<Item = (Box<[u8]>, TokenId)>,
-        priorities: Priorities,
-        bytes: Box<[Option<TokenId>; 256]>,
-    ) -> Self {
-        Self { pieces: Lookup::new(pieces), priorities, bytes }
+        Self { pieces, priorities: Priorities::Score(scores), bytes }
     }
 
     /// Appends the tokens of `text` to `tokens`; its units are single bytes.
     ///
     /// A text that is itself a token is that token. Returns `None` if a unit has no token.
     pub(crate) fn encode_bytes(&self, text: &str, tokens: &mut Vec<TokenId>) -> Option<()> {
-        if let Some(token) = self.pieces.get(text.as_bytes()) {
+        if let Some(token) = self.pieces.token_of(text.as_bytes()) {
             tokens.push(token);
             return Some(());
         }
@@ -105,7 +97,7 @@ impl Merges {
         let mut unit = if units == 0 { NONE } else { 0 };
         while unit != NONE {
             let piece = &text[chain.range(unit)];
-            match self.pieces.get(piece) {
+            match self.pieces.token_of(piece) {
                 Some(token) => tokens.push(token),
                 None => {
                     for &byte in piece {
@@ -125,7 +117,7 @@ impl Merges {
             return;
         }
         let end = chain.range(right).end;
-        if let Some(token) = self.pieces.get(&text[chain.range(left).start..end]) {
+        if let Some(token) = self.pieces.token_of(&text[chain.range(left).start..end]) {
             let priority = match &self.priorities {
                 Priorities::Rank => token.get(),
                 Priorities::Score(scores) => scores.get(token.index()).copied().unwrap_or(u32::MAX),
@@ -216,7 +208,10 @@ mod tests {
             let scores: Vec<f32> =
                 texts.iter().map(|_| random.random_range(-4_i8..3).into()).collect();
             let id = |i| TokenId::from_index(i).unwrap();
-            let pieces = || texts.iter().enumerate().map(|(i, t)| (t.as_bytes().into(), id(i)));
+            let pieces = || {
+                let entries = texts.iter().enumerate().map(|(i, text)| (text.as_bytes(), id(i)));
+                Trie::from_entries(entries.collect())
+            };
             let rank = Merges::by_rank(pieces());
             let score = Merges::by_score(pieces(), &scores, Box::new([None; 256]));
             let text: String = (0..40).map(|_| random.random_range('a'..='c')).collect();
@@ -243,7 +238,8 @@ mod tests {
         for byte in "é€".bytes() {
             bytes[usize::from(byte)] = Some(TokenId::new(1000 + u32::from(byte)));
         }
-        let merges = Merges::by_score([(b"a".as_slice().into(), TokenId::new(0))], &[0.0], bytes);
+        let pieces = Trie::from_entries(vec![(b"a", TokenId::new(0))]);
+        let merges = Merges::by_score(pieces, &[0.0], bytes);
         let mut tokens = Vec::new();
         merges.encode_chars("aé", &mut tokens).unwrap();
         assert_eq!(tokens, [0, 0x3e8 + 0xc3, 0x3e8 + 0xa9].map(TokenId::new));
@@ -259,8 +255,9 @@ mod tests {
 
     #[test]
     fn a_long_text_takes_no_quadratic_time() {
-        let pieces = (1..=8).map(|n| ("a".repeat(1 << n).into_bytes().into(), TokenId::new(n)));
-        let merges = Merges::by_rank(pieces.chain([(b"a".as_slice().into(), TokenId::new(0))]));
+        let texts: Vec<_> = (0..=8).map(|n| ("a".repeat(1 << n), TokenId::new(n))).collect();
+        let entries = texts.iter().map(|(text, id)| (text.as_bytes(), *id));
+        let merges = Merges::by_rank(Trie::from_entries(entries.collect()));
         let mut tokens = Vec::new();
         merges.encode_bytes(&"a".repeat(1 << 18), &mut tokens).unwrap();
         assert_eq!(tokens, vec![TokenId::new(8); 1 << 10]);

@@ -11,11 +11,11 @@ mod encode;
 mod end_tokens;
 mod gguf;
 mod gguf_reader;
+mod greedy;
 #[cfg(feature = "tokenizers")]
 mod hugging_face;
 mod index;
 mod load;
-mod lookup;
 mod merge;
 mod quotient;
 mod runs;
@@ -26,11 +26,10 @@ mod tokenizer_json;
 mod trie;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
-use crate::vocab::lookup::Lookup;
 
 pub use embedded::END as EMBEDDED_END_TOKEN;
 pub use encode::Encoder;
@@ -82,8 +81,6 @@ pub struct Vocabulary {
     fingerprint: Fingerprint,
     longest: usize,
     index: Arc<Index>,
-    /// Built when a text is first encoded without a tokenizer.
-    lookup: OnceLock<Lookup>,
 }
 
 /// A stable 128-bit name of a vocabulary: equal vocabularies have equal fingerprints on every
@@ -145,7 +142,6 @@ impl Vocabulary {
             fingerprint: Fingerprint(0),
             longest: 0,
             index: Arc::default(),
-            lookup: OnceLock::new(),
         };
         for (index, token) in tokens.into_iter().enumerate() {
             let id = TokenId::from_index(index)
@@ -283,10 +279,6 @@ impl Vocabulary {
         self.index.runs(self, class)
     }
 
-    fn lookup(&self) -> &Lookup {
-        self.lookup.get_or_init(|| Lookup::of_text(self))
-    }
-
     /// Returns the quotient of the trie by a partition of the bytes, from the second time on that it
     /// is asked for: making it costs more than one walk over the trie.
     #[must_use]
@@ -357,7 +349,6 @@ impl VocabularySnapshot {
             fingerprint: Fingerprint(0),
             longest: 0,
             index: Arc::default(),
-            lookup: OnceLock::new(),
         };
         vocabulary.longest =
             vocabulary.ids().map(|id| vocabulary.bytes(id).len()).max().unwrap_or(0);

@@ -13,6 +13,8 @@ use crate::error::Error;
 use crate::ids::TokenId;
 #[cfg(feature = "tokenizers")]
 use crate::vocab::Token;
+#[cfg(feature = "tokenizers")]
+use crate::vocab::hugging_face::HuggingFace;
 use crate::vocab::{Loaded, TextRules, Vocabulary, VocabularyKind};
 
 /// What a vocabulary holds, and whether it agrees with its tokenizer.
@@ -97,7 +99,7 @@ pub struct ProbeFailure {
 }
 
 /// Texts that tell the ways of spelling apart.
-const PROBES: [(&str, &str); 12] = [
+pub(crate) const PROBES: [(&str, &str); 11] = [
     ("words", "The quick brown fox jumps over the lazy dog"),
     ("leading space", " leading and  double spaces "),
     ("white space", "a\tb\n\nc \r\n    d\n\t\te   \n"),
@@ -112,7 +114,6 @@ const PROBES: [(&str, &str); 12] = [
     ),
     ("code", "fn main() {\n    let x = a[0] != b && !c; // ok?\n}\n"),
     ("rare characters", "\u{1d49c}\u{10ffff}\u{e000}\u{2028}\u{200b}"),
-    ("special names", "<s></s><|endoftext|><0x0A><unk>[INST]<|im_end|>"),
 ];
 
 impl Loaded {
@@ -204,28 +205,27 @@ impl Loaded {
     /// Decodes every id with the tokenizer's own decoder.
     #[cfg(feature = "tokenizers")]
     fn compare_decoder(&self, report: &mut TokenizerReport) -> Result<(), Error> {
+        let Some(decoder) = Decoder::new(self)? else { return Ok(()) };
         let vocabulary = self.vocabulary();
-        let Some(tokenizer) = self.encoder().hugging_face() else { return Ok(()) };
-        let tokenizer = tokenizer.shipped()?;
-        let Some(anchor) = Anchor::new(tokenizer) else { return Ok(()) };
         report.decoder_compared = true;
         for id in vocabulary.ids() {
-            let name = tokenizer.id_to_token(id.get());
-            let decoded = anchor.decode(tokenizer, &[id]);
-            let agrees = match vocabulary.token(id) {
-                Token::Text(bytes) => decoded == String::from_utf8_lossy(&bytes),
-                Token::Special(own) => name.as_deref() == Some(&*own) || decoded == *own,
+            let decoded = decoder.decode(&[id])?;
+            let spelling = || decoder.tokenizer.spelling(id);
+            let (agrees, here) = match vocabulary.token(id) {
+                Token::Text(bytes) => {
+                    (decoded == String::from_utf8_lossy(&bytes), bytes.escape_ascii().to_string())
+                }
+                Token::Special(own) => {
+                    let agrees = decoded == *own || spelling()?.as_deref() == Some(&*own);
+                    (agrees, format!("special token {own}"))
+                }
                 // A GGUF file declares which tokens are unused; they still have a text there.
                 Token::Unused => {
-                    self.kind() == VocabularyKind::Gguf || name.is_none() || decoded.is_empty()
+                    let declared = self.kind() == VocabularyKind::Gguf;
+                    (declared || decoded.is_empty() || spelling()?.is_none(), "nothing".into())
                 }
             };
             if !agrees {
-                let here = match vocabulary.token(id) {
-                    Token::Text(bytes) => bytes.escape_ascii().to_string(),
-                    Token::Special(own) => format!("special token {own}"),
-                    Token::Unused => "nothing".into(),
-                };
                 report.mismatches.push(Mismatch { id, here, decoder: decoded });
             }
         }
@@ -235,39 +235,39 @@ impl Loaded {
     /// Decodes `tokens`, which spell `text`, with the tokenizer's own decoder.
     #[cfg(feature = "tokenizers")]
     fn decode(&self, text: &str, tokens: &[TokenId]) -> Result<Option<String>, Error> {
-        let Some(tokenizer) = self.encoder().hugging_face() else { return Ok(None) };
-        let tokenizer = tokenizer.shipped()?;
-        let Some(anchor) = Anchor::new(tokenizer) else { return Ok(None) };
-        let decoded = anchor.decode(tokenizer, tokens);
+        let Some(decoder) = Decoder::new(self)? else { return Ok(None) };
+        let decoded = decoder.decode(tokens)?;
         Ok((decoded != text).then(|| format!("the tokenizer decodes `{decoded}`")))
     }
 }
 
-/// A plain letter before the tokens to be decoded.
+/// The tokenizer's own decoder, in the middle of a text: behind a plain letter.
 #[cfg(feature = "tokenizers")]
-struct Anchor {
-    id: u32,
-    text: String,
+struct Decoder<'l> {
+    tokenizer: &'l HuggingFace,
+    anchor: TokenId,
+    letter: String,
 }
 
 #[cfg(feature = "tokenizers")]
-impl Anchor {
-    /// Returns the first letter of ASCII that is a token as it is, if there is one. (A byte-fallback
-    /// token would join the bytes that follow.)
-    fn new(tokenizer: &tokenizers::Tokenizer) -> Option<Self> {
-        let mut letters = ('a'..='z').chain('A'..='Z').map(String::from);
-        letters.find_map(|text| Some(Self { id: tokenizer.token_to_id(&text)?, text }))
+impl<'l> Decoder<'l> {
+    /// Returns the decoder, if there is one and a letter of ASCII is a token as it is. (A
+    /// byte-fallback token would join the bytes that follow.)
+    fn new(loaded: &'l Loaded) -> Result<Option<Self>, Error> {
+        let Some(tokenizer) = loaded.encoder().hugging_face() else { return Ok(None) };
+        for letter in ('a'..='z').chain('A'..='Z').map(String::from) {
+            if let Some(anchor) = tokenizer.token_of(&letter)? {
+                return Ok(Some(Self { tokenizer, anchor, letter }));
+            }
+        }
+        Ok(None)
     }
 
-    /// Returns what the decoder writes for `tokens` in the middle of a text. A decoder that does
-    /// not even write the letter has its whole text returned.
-    fn decode(&self, tokenizer: &tokenizers::Tokenizer, tokens: &[TokenId]) -> String {
-        let ids: Vec<_> =
-            std::iter::once(self.id).chain(tokens.iter().map(|id| id.get())).collect();
-        match tokenizer.decode(&ids, false) {
-            Ok(text) => text.strip_prefix(&self.text).unwrap_or(&text).to_owned(),
-            Err(error) => format!("(the decoder fails: {error})"),
-        }
+    /// Returns what the decoder writes for `tokens`; its whole text, if it does not even write the
+    /// letter before.
+    fn decode(&self, tokens: &[TokenId]) -> Result<String, Error> {
+        let text = self.tokenizer.decode(&[&[self.anchor], tokens].concat())?;
+        Ok(text.strip_prefix(&self.letter).unwrap_or(&text).to_owned())
     }
 }
 

@@ -6,6 +6,8 @@
 //! look-ahead is the only one, so it is done by hand and the rest is a regular language; a text is
 //! cut in linear time.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input};
@@ -25,16 +27,19 @@ pub(crate) const QWEN_2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]
 /// GPT-4o: the tiktoken encoding `o200k_base`.
 pub(crate) const O200K: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
-/// Mistral's tekken.
+/// Mistral's tekken, for GGUF files; a `tekken.json` brings its own.
+#[cfg(any(test, feature = "tokenizers"))]
 pub(crate) const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 const WHITE_SPACE_TAIL: &str = r"|\s+(?!\S)|\s+";
 
 /// Cuts texts by one of the expressions.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Splitter {
     /// What comes before the white-space alternatives.
     words: DFA,
+    /// States of `words` that earlier texts have built, for the next.
+    caches: Mutex<Vec<Cache>>,
 }
 
 impl Splitter {
@@ -61,12 +66,13 @@ impl Splitter {
             .configure(DFA::config().skip_cache_capacity_check(true))
             .build(words)
             .map_err(|error| unsupported(&error.to_string()))?;
-        Ok(Self { words })
+        Ok(Self { words, caches: Mutex::default() })
     }
 
     /// Returns the pieces of `text`, which follow each other without a gap.
     pub(crate) fn split<'t>(&self, text: &'t str) -> Vec<&'t str> {
-        let mut cache = self.words.create_cache();
+        let kept = self.caches().pop();
+        let mut cache = kept.unwrap_or_else(|| self.words.create_cache());
         let mut pieces = Vec::new();
         let mut at = 0;
         while at < text.len() {
@@ -74,7 +80,12 @@ impl Splitter {
             pieces.push(&text[at..at + len]);
             at += len;
         }
+        self.caches().push(cache);
         pieces
+    }
+
+    fn caches(&self) -> MutexGuard<'_, Vec<Cache>> {
+        self.caches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn word(&self, cache: &mut Cache, text: &str, at: usize) -> Option<usize> {

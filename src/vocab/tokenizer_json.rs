@@ -4,6 +4,8 @@
 //! Cost: one pass over the file; merges and scores are skipped without being stored. The table of
 //! ids is never longer than the file, so a hostile id costs no memory.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
@@ -98,6 +100,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<TokenizerJson>, Error> {
         Error::new(ErrorKind::Vocabulary, format!("not a tokenizer in JSON: {error}"))
     })?;
     let Some(model) = file.model else { return Ok(None) };
+    check_charsmaps(file.normalizer.as_ref())?;
     let decoder = decoder::parse(file.decoder.as_ref())?;
     let spelling = &decoder.spelling;
     let mut table = Table { tokens: Vec::new(), bound: bytes.len() };
@@ -151,13 +154,24 @@ impl Table {
     }
 }
 
+/// Returns the stages of a normalizer or pre-tokenizer, sequences opened.
+fn stages(stage: Option<&Value>) -> Vec<&Value> {
+    let mut stages: Vec<&Value> = stage.into_iter().collect();
+    let mut at = 0;
+    while let Some(&stage) = stages.get(at) {
+        at += 1;
+        for parts in ["normalizers", "pretokenizers"] {
+            stages.extend(stage.get(parts).and_then(Value::as_array).into_iter().flatten());
+        }
+    }
+    stages
+}
+
 /// Returns whether a normalizer or pre-tokenizer puts a space before the text.
 fn prepends(stage: Option<&Value>) -> bool {
-    let mut stack: Vec<&Value> = stage.into_iter().collect();
-    let mut found = false;
-    while let Some(stage) = stack.pop() {
+    stages(stage).into_iter().any(|stage| {
         let flag = |name: &str| stage.get(name).and_then(Value::as_bool);
-        found |= match stage.get("type").and_then(Value::as_str) {
+        match stage.get("type").and_then(Value::as_str) {
             Some("Prepend") => true,
             Some("ByteLevel") => flag("add_prefix_space") == Some(true),
             Some("Metaspace") => {
@@ -165,10 +179,25 @@ fn prepends(stage: Option<&Value>) -> bool {
                     && flag("add_prefix_space") != Some(false)
             }
             _ => false,
-        };
-        for parts in ["normalizers", "pretokenizers"] {
-            stack.extend(stage.get(parts).and_then(Value::as_array).into_iter().flatten());
+        }
+    })
+}
+
+/// Checks the length inside SentencePiece character tables: the `tokenizers` crate, which may be
+/// given this file later, allocates what it says.
+fn check_charsmaps(normalizer: Option<&Value>) -> Result<(), Error> {
+    for stage in stages(normalizer) {
+        let Some(charsmap) = stage.get("precompiled_charsmap") else { continue };
+        let table = charsmap.as_str().and_then(|text| STANDARD.decode(text).ok());
+        let sound = table.is_some_and(|table| {
+            table.split_first_chunk().is_some_and(|(len, rest)| {
+                usize::try_from(u32::from_le_bytes(*len)).is_ok_and(|len| len <= rest.len())
+            })
+        });
+        if !sound {
+            let text = "the normalizer of the tokenizer has a malformed `precompiled_charsmap`";
+            return Err(Error::new(ErrorKind::Vocabulary, text));
         }
     }
-    found
+    Ok(())
 }

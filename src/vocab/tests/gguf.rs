@@ -90,6 +90,17 @@ fn unknown_pre_tokenizers_are_refused_by_name_when_encoding() {
     assert!(loaded.vocabulary().encode_greedy(b"x").is_some(), "the vocabulary is of use without");
 }
 
+#[cfg(feature = "tokenizers")]
+#[test]
+fn unigram_metadata_is_encoded_by_score() {
+    let loaded = loaded(sentence_piece_gguf().text("tokenizer.ggml.model", "t5").finish());
+    let encoder = loaded.encoder();
+    assert_eq!(encoder.encode("ab ab").unwrap(), ids([262, 263]));
+    assert_eq!(encoder.encode_prompt("ab</s>").unwrap(), ids([263, 2]));
+    let report = loaded.self_check().unwrap();
+    assert!(report.is_consistent(), "{report}");
+}
+
 #[test]
 fn types_are_guessed_where_the_file_has_none() {
     let tokens = ["<unk>", "</s>", "<0x41>", "▁a"].map(String::from);

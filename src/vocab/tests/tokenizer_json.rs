@@ -199,3 +199,32 @@ fn self_check_finds_the_tokens_that_decode_otherwise() {
     assert!(report.is_consistent(), "{report}");
     assert_eq!(report.duplicates, 4, "`<0x20>`, `<0x41>`, `<0x61>` and `<0x62>` are also pieces");
 }
+
+#[cfg(feature = "tokenizers")]
+#[test]
+fn files_on_which_the_foreign_crate_panics_are_errors() {
+    let mut file = byte_level_json();
+    // Merging `b` after removing this prefix slices past its end.
+    file["model"]["continuing_subword_prefix"] = json!("#####");
+    let loaded = from_json(&file);
+    for error in [
+        loaded.encoder().encode("ab").unwrap_err(),
+        loaded.encoder().encode_prompt("ab").unwrap_err(),
+        loaded.self_check().unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), &ErrorKind::Vocabulary);
+    }
+    for charsmap in ["", "AAAA", "/////w==", "!"] {
+        file["normalizer"] = json!({"type": "Precompiled", "precompiled_charsmap": charsmap});
+        let file = file.to_string().into_bytes();
+        assert!(Loaded::from_bytes(file, &LoadOptions::default()).is_err(), "{charsmap}");
+    }
+}
+
+#[cfg(feature = "tokenizers")]
+#[test]
+fn the_metaspace_itself_is_spelled_in_bytes() {
+    let loaded = from_json(&sentence_piece_json());
+    let tokens = loaded.encoder().encode("a▁b").unwrap();
+    assert_eq!(loaded.vocabulary().decode(&tokens), "a▁b".as_bytes());
+}

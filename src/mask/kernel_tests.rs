@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::TokenMask;
 use super::scalar::{self, Peak};
 use super::select::{Buffers, Legal};
-use super::weight::weight;
+use super::weight::Weights;
 use crate::ids::TokenId;
 use crate::step_error::LogitsError;
 
@@ -195,7 +195,7 @@ fn every_form_of_a_mask_gives_the_same_answers() {
                         argmax.map(|(id, _)| id),
                         legal.first_with(max).filter(|_| max > f32::NEG_INFINITY)
                     );
-                    let sum = legal.sum(max.max(f32::MIN), 0.5).to_bits();
+                    let sum = legal.sum(Weights::new(max.max(f32::MIN), 2.0)).to_bits();
                     let mut all = Vec::new();
                     legal.gather(-2.0, &mut all);
                     (legal.count(), max.to_bits(), argmax.map(|(id, _)| id), sum, all)
@@ -204,7 +204,7 @@ fn every_form_of_a_mask_gives_the_same_answers() {
             assert!(answers.iter().all(|answer| *answer == answers[0]), "{width} {answers:?}");
             let by_hand: f64 = (0..width)
                 .filter(|&i| bit(&words, i) && answers[0].2.is_some())
-                .map(|i| weight(row[i], f32::from_bits(answers[0].1), 0.5))
+                .map(|i| Weights::new(f32::from_bits(answers[0].1), 2.0).of(row[i]))
                 .sum();
             if answers[0].2.is_some() {
                 assert!((f64::from_bits(answers[0].3) / by_hand - 1.0).abs() < 1e-12);

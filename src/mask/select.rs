@@ -5,8 +5,7 @@
 //! and the cost follows the blocks. Results do not depend on the form of the mask or on the CPU:
 //! every sum is taken in one order (eight lanes within a block, then the blocks in ascending order).
 
-use super::scalar::is_invalid;
-use super::weight::weight;
+use super::weight::Weights;
 use super::{Form, TokenMask, WORD};
 use crate::ids::TokenId;
 use crate::step_error::LogitsError;
@@ -152,10 +151,10 @@ impl<'a> Legal<'a> {
         let mut peaks = std::mem::take(&mut self.buffers.peaks);
         peaks.clear();
         peaks.resize(self.buffers.blocks.len(), f32::NEG_INFINITY);
-        let invalid = peaks_of(self.chunks(), &self.tail, &self.buffers.blocks, &mut peaks);
+        let nan = peaks_of(self.chunks(), &self.tail, &self.buffers.blocks, &mut peaks);
         let max = peaks.iter().fold(f32::NEG_INFINITY, |max, &peak| max.max(peak));
         self.buffers.peaks = peaks;
-        if invalid {
+        if nan || max == f32::INFINITY {
             return Err(self.first_invalid());
         }
         Ok(max)
@@ -203,11 +202,11 @@ impl<'a> Legal<'a> {
     }
 
     /// Returns the sum of the weights of all legal tokens, and prepares [`Legal::at`].
-    pub(crate) fn sum(&mut self, max: f32, scale: f64) -> f64 {
+    pub(crate) fn sum(&mut self, weights: Weights) -> f64 {
         let mut sums = std::mem::take(&mut self.buffers.sums);
         sums.clear();
         sums.resize(self.buffers.blocks.len(), 0.0);
-        sums_of(self.chunks(), &self.tail, &self.buffers.blocks, max, scale, &mut sums);
+        sums_of(self.chunks(), &self.tail, &self.buffers.blocks, weights, &mut sums);
         let total = sums.iter().sum();
         self.buffers.sums = sums;
         total
@@ -215,8 +214,8 @@ impl<'a> Legal<'a> {
 
     /// Returns the first token, in ascending order, up to which the weights sum to more than
     /// `target`, and its logit; the last token with a weight if rounding leaves none. Call
-    /// [`Legal::sum`] with the same `max` and `scale` before.
-    pub(crate) fn at(&self, target: f64, max: f32, scale: f64) -> Option<(TokenId, f32)> {
+    /// [`Legal::sum`] with the same weights before.
+    pub(crate) fn at(&self, target: f64, weights: Weights) -> Option<(TokenId, f32)> {
         let sums = &self.buffers.sums;
         let mut before = 0.0;
         let mut chosen = None;
@@ -234,7 +233,7 @@ impl<'a> Legal<'a> {
         let logits = self.logits(block);
         let mut last = None;
         for bit in block.bits() {
-            let weight = weight(logits[bit], max, scale);
+            let weight = weights.of(logits[bit]);
             if weight > 0.0 {
                 last = TokenId::from_index(block.first() + bit).map(|id| (id, logits[bit]));
                 reached += weight;
@@ -358,7 +357,7 @@ macro_rules! vectorised {
 }
 
 vectorised! {
-    /// Writes the highest legal logit of each block; returns whether a legal logit is NaN or +∞.
+    /// Writes the highest legal logit of each block; returns whether a legal logit is NaN.
     fn peaks_of(
         chunks: &[Logits],
         tail: &Logits,
@@ -370,12 +369,12 @@ vectorised! {
 #[inline(always)]
 fn peaks_body(chunks: &[Logits], tail: &Logits, blocks: &[Block], peaks: &mut [f32]) -> bool {
     let higher = |a: f32, b: f32| if a > b { a } else { b };
-    let mut invalid = [false; LANES];
+    let mut nan = [0_u32; LANES];
     for (block, peak) in blocks.iter().zip(peaks) {
         let logits = chunks.get(block.slot as usize).unwrap_or(tail);
         if block.word.count_ones() <= THIN {
             for bit in block.bits() {
-                invalid[0] |= is_invalid(logits[bit]);
+                nan[0] |= u32::from(logits[bit].is_nan());
                 *peak = higher(logits[bit], *peak);
             }
             continue;
@@ -384,13 +383,14 @@ fn peaks_body(chunks: &[Logits], tail: &Logits, blocks: &[Block], peaks: &mut [f
         for (byte, logits) in block.word.to_le_bytes().into_iter().zip(logits.as_chunks().0) {
             let legal = legal_lanes(byte, logits);
             for lane in 0..LANES {
-                invalid[lane] |= is_invalid(legal[lane]);
+                nan[lane] |= u32::from(legal[lane].is_nan());
                 best[lane] = higher(legal[lane], best[lane]);
             }
         }
-        *peak = best.into_iter().fold(f32::NEG_INFINITY, higher);
+        let [a, b, c, d, e, f, g, h] = best;
+        *peak = higher(higher(higher(a, e), higher(c, g)), higher(higher(b, f), higher(d, h)));
     }
-    invalid.contains(&true)
+    nan != [0; LANES]
 }
 
 vectorised! {
@@ -399,8 +399,7 @@ vectorised! {
         chunks: &[Logits],
         tail: &Logits,
         blocks: &[Block],
-        max: f32,
-        scale: f64,
+        weights: Weights,
         sums: &mut [f64],
     ) = sums_body
 }
@@ -410,8 +409,7 @@ fn sums_body(
     chunks: &[Logits],
     tail: &Logits,
     blocks: &[Block],
-    max: f32,
-    scale: f64,
+    weights: Weights,
     sums: &mut [f64],
 ) {
     for (block, sum) in blocks.iter().zip(sums) {
@@ -419,13 +417,13 @@ fn sums_body(
         let mut lanes = [0.0; LANES];
         if block.word.count_ones() <= THIN {
             for bit in block.bits() {
-                lanes[bit % LANES] += weight(logits[bit], max, scale);
+                lanes[bit % LANES] += weights.of(logits[bit]);
             }
         } else {
             for (byte, logits) in block.word.to_le_bytes().into_iter().zip(logits.as_chunks().0) {
                 let legal = legal_lanes(byte, logits);
                 for lane in 0..LANES {
-                    lanes[lane] += weight(legal[lane], max, scale);
+                    lanes[lane] += weights.of(legal[lane]);
                 }
             }
         }
@@ -434,14 +432,15 @@ fn sums_body(
     }
 }
 
-/// Returns the logits whose bit is 1, and −∞ for the others.
+/// Returns the logits whose bit is 1, and −∞ for the others; by integer operations, because the
+/// compiler makes branches of a choice between floats.
 #[inline(always)]
 fn legal_lanes(byte: u8, logits: &[f32; LANES]) -> [f32; LANES] {
-    let mut legal = [f32::NEG_INFINITY; LANES];
+    const NONE: u32 = f32::NEG_INFINITY.to_bits();
+    let mut legal = [0.0; LANES];
     for lane in 0..LANES {
-        if byte & (1 << lane) != 0 {
-            legal[lane] = logits[lane];
-        }
+        let keep = 0_u32.wrapping_sub(u32::from(byte) >> lane & 1);
+        legal[lane] = f32::from_bits(logits[lane].to_bits() & keep | NONE & !keep);
     }
     legal
 }

@@ -3,22 +3,21 @@
 //! ```text
 //! apply:  for each word: skip it if all are legal; else for each vector of its 64 logits:
 //!         store (bits of the vector ? logits : illegal)
-//! argmax: for each word: skip it if none is legal; else for each vector of its 64 logits, with
-//!         lanes of its own: where legal and logit > best { best = logit; block = word's number }
-//!         at the end the lane with the highest best and, among equals, the lowest position wins
+//! argmax: for each word: skip it if none is legal; else the highest of its 64 (bits ? logits : −∞);
+//!         if that is higher than the best so far, it is the best, and its block is remembered
+//!         at the end the first position in that block that has it
 //! ```
 //!
 //! A tail of less than 64 logits goes to the scalar kernel.
 
 use std::arch::x86_64::{
-    __m256, __m256i, __m512, __m512i, _CMP_GT_OQ, _CMP_NLT_UQ, _mm256_and_si256,
-    _mm256_blendv_epi8, _mm256_blendv_ps, _mm256_castsi256_ps, _mm256_cmp_ps, _mm256_cmpeq_epi16,
-    _mm256_cmpeq_epi32, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_movemask_ps, _mm256_or_ps,
-    _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setr_epi16, _mm256_setr_epi32,
-    _mm256_setzero_ps, _mm256_storeu_ps, _mm256_storeu_si256, _mm512_cmp_ps_mask,
-    _mm512_mask_cmp_ps_mask, _mm512_mask_loadu_epi16, _mm512_mask_loadu_ps, _mm512_mask_mov_epi32,
-    _mm512_mask_mov_ps, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_ps, _mm512_storeu_epi16,
-    _mm512_storeu_epi32, _mm512_storeu_ps,
+    __m256, __m256i, _CMP_GT_OQ, _CMP_UNORD_Q, _mm256_and_si256, _mm256_blendv_epi8,
+    _mm256_blendv_ps, _mm256_castsi256_ps, _mm256_cmp_ps, _mm256_cmpeq_epi16, _mm256_loadu_ps,
+    _mm256_loadu_si256, _mm256_max_ps, _mm256_movemask_ps, _mm256_or_ps, _mm256_set1_epi16,
+    _mm256_set1_epi32, _mm256_set1_ps, _mm256_setr_epi16, _mm256_setr_epi32, _mm256_setzero_ps,
+    _mm256_sllv_epi32, _mm256_storeu_ps, _mm256_storeu_si256, _mm256_sub_epi32, _mm512_cmp_ps_mask,
+    _mm512_mask_loadu_epi16, _mm512_mask_loadu_ps, _mm512_max_ps, _mm512_reduce_max_ps,
+    _mm512_set1_epi16, _mm512_set1_ps, _mm512_storeu_epi16, _mm512_storeu_ps,
 };
 
 use super::WORD;
@@ -72,43 +71,29 @@ pub(super) fn apply_u16_avx512(words: &[u64], row: &mut [u16], illegal: u16) {
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(super) fn argmax_avx512(words: &[u64], row: &[f32]) -> Peak {
     let none = _mm512_set1_ps(f32::NEG_INFINITY);
-    let infinity = _mm512_set1_ps(f32::INFINITY);
     let (blocks, tail) = row.as_chunks::<WORD>();
-    let (words, last) = words.split_at(blocks.len());
-    let mut best: [__m512; 4] = [none; 4];
-    let mut origin: [__m512i; 4] = [_mm512_set1_epi32(0); 4];
-    let mut invalid = 0;
-    for (number, (&word, block)) in (0_i32..).zip(words.iter().zip(blocks)) {
+    let mut best = f32::NEG_INFINITY;
+    let mut number = 0;
+    let mut nan = 0;
+    for (i, (&word, block)) in words.iter().zip(blocks).enumerate() {
         if word == 0 {
             continue;
         }
-        let number = _mm512_set1_epi32(number);
-        for (i, (bits, lanes)) in
-            parts16(word).into_iter().zip(block.as_chunks::<16>().0).enumerate()
-        {
+        let mut highest = none;
+        for (bits, lanes) in parts16(word).into_iter().zip(block.as_chunks::<16>().0) {
             // SAFETY: `lanes` is 16 floats.
             #[expect(unsafe_code, reason = "loads through a pointer")]
             let values = unsafe { _mm512_mask_loadu_ps(none, bits, lanes.as_ptr()) };
-            // Not less than +∞, or not ordered: +∞ or NaN.
-            invalid |= _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(values, infinity);
-            let higher = _mm512_mask_cmp_ps_mask::<_CMP_GT_OQ>(bits, values, best[i]);
-            best[i] = _mm512_mask_mov_ps(best[i], higher, values);
-            origin[i] = _mm512_mask_mov_epi32(origin[i], higher, number);
+            nan |= _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(values, values);
+            // Of a NaN and a number this takes the second.
+            highest = _mm512_max_ps(values, highest);
+        }
+        if _mm512_cmp_ps_mask::<_CMP_GT_OQ>(highest, _mm512_set1_ps(best)) != 0 {
+            best = _mm512_reduce_max_ps(highest);
+            number = i;
         }
     }
-    let mut peak = Peak { invalid: invalid != 0, ..Peak::NONE };
-    for (i, (best, origin)) in best.into_iter().zip(origin).enumerate() {
-        let (mut values, mut numbers) = ([0.0; 16], [0; 16]);
-        // SAFETY: both arrays have 16 lanes of 32 bits.
-        #[expect(unsafe_code, reason = "stores through a pointer")]
-        unsafe {
-            _mm512_storeu_ps(values.as_mut_ptr(), best);
-            _mm512_storeu_epi32(numbers.as_mut_ptr(), origin);
-        }
-        meet_lanes(&mut peak, &values, &numbers, i * 16);
-    }
-    peak.merge(scalar::argmax(last, tail), blocks.len() * WORD);
-    peak
+    peak_of(words, row, (best, number, nan != 0), tail)
 }
 
 /// As [`scalar::apply`].
@@ -121,13 +106,13 @@ pub(super) fn apply_f32_avx2(words: &[u64], row: &mut [f32], illegal: f32) {
         if word == u64::MAX {
             continue;
         }
-        for (byte, lanes) in word.to_le_bytes().into_iter().zip(block.as_chunks_mut::<8>().0) {
+        for (legal, lanes) in lanes32(word).into_iter().zip(block.as_chunks_mut::<8>().0) {
             let lanes = lanes.as_mut_ptr();
             // SAFETY: `lanes` points to 8 floats that are borrowed mutably.
             #[expect(unsafe_code, reason = "loads and stores through a pointer")]
             unsafe {
-                let legal = _mm256_castsi256_ps(lanes32(byte));
-                _mm256_storeu_ps(lanes, _mm256_blendv_ps(fill, _mm256_loadu_ps(lanes), legal));
+                let values = _mm256_blendv_ps(fill, _mm256_loadu_ps(lanes), legal);
+                _mm256_storeu_ps(lanes, opaque(values));
             }
         }
     }
@@ -161,61 +146,98 @@ pub(super) fn apply_u16_avx2(words: &[u64], row: &mut [u16], illegal: u16) {
 #[target_feature(enable = "avx2")]
 pub(super) fn argmax_avx2(words: &[u64], row: &[f32]) -> Peak {
     let none = _mm256_set1_ps(f32::NEG_INFINITY);
-    let infinity = _mm256_set1_ps(f32::INFINITY);
     let (blocks, tail) = row.as_chunks::<WORD>();
-    let (words, last) = words.split_at(blocks.len());
-    let mut best: [__m256; 8] = [none; 8];
-    let mut origin: [__m256; 8] = [_mm256_setzero_ps(); 8];
-    let mut invalid = _mm256_setzero_ps();
-    for (number, (&word, block)) in (0_i32..).zip(words.iter().zip(blocks)) {
+    let mut best = f32::NEG_INFINITY;
+    let mut number = 0;
+    let mut nan = _mm256_setzero_ps();
+    for (i, (&word, block)) in words.iter().zip(blocks).enumerate() {
         if word == 0 {
             continue;
         }
-        let number = _mm256_castsi256_ps(_mm256_set1_epi32(number));
-        for (i, (byte, lanes)) in
-            word.to_le_bytes().into_iter().zip(block.as_chunks::<8>().0).enumerate()
+        let mut highest = [none; 2];
+        for (legal, lanes) in lanes32(word).as_chunks::<2>().0.iter().zip(block.as_chunks::<16>().0)
         {
-            // SAFETY: `lanes` is 8 floats.
+            // SAFETY: `lanes` is 16 floats, 8 and 8.
             #[expect(unsafe_code, reason = "loads through a pointer")]
-            let values = unsafe { _mm256_loadu_ps(lanes.as_ptr()) };
-            let values = _mm256_blendv_ps(none, values, _mm256_castsi256_ps(lanes32(byte)));
-            // Not less than +∞, or not ordered: +∞ or NaN.
-            invalid = _mm256_or_ps(invalid, _mm256_cmp_ps::<_CMP_NLT_UQ>(values, infinity));
-            let higher = _mm256_cmp_ps::<_CMP_GT_OQ>(values, best[i]);
-            best[i] = _mm256_blendv_ps(best[i], values, higher);
-            origin[i] = _mm256_blendv_ps(origin[i], number, higher);
+            let [low, high] = unsafe {
+                [_mm256_loadu_ps(lanes.as_ptr()), _mm256_loadu_ps(lanes.as_ptr().add(8))]
+            };
+            let low = _mm256_blendv_ps(none, low, legal[0]);
+            let high = _mm256_blendv_ps(none, high, legal[1]);
+            nan = _mm256_or_ps(nan, _mm256_cmp_ps::<_CMP_UNORD_Q>(low, high));
+            // Of a NaN and a number this takes the second.
+            highest[0] = _mm256_max_ps(low, highest[0]);
+            highest[1] = _mm256_max_ps(high, highest[1]);
+        }
+        let highest = _mm256_max_ps(highest[0], highest[1]);
+        let higher = _mm256_cmp_ps::<_CMP_GT_OQ>(highest, _mm256_set1_ps(best));
+        if _mm256_movemask_ps(higher) != 0 {
+            let mut lanes = [0.0; 8];
+            // SAFETY: `lanes` has 8 floats.
+            #[expect(unsafe_code, reason = "stores through a pointer")]
+            unsafe {
+                _mm256_storeu_ps(lanes.as_mut_ptr(), highest);
+            }
+            best = lanes.into_iter().fold(best, f32::max);
+            number = i;
         }
     }
-    let mut peak = Peak { invalid: _mm256_movemask_ps(invalid) != 0, ..Peak::NONE };
-    for (i, (best, origin)) in best.into_iter().zip(origin).enumerate() {
-        let (mut values, mut numbers) = ([0.0; 8], [0.0; 8]);
-        // SAFETY: both arrays have 8 lanes of 32 bits.
-        #[expect(unsafe_code, reason = "stores through a pointer")]
-        unsafe {
-            _mm256_storeu_ps(values.as_mut_ptr(), best);
-            _mm256_storeu_ps(numbers.as_mut_ptr(), origin);
-        }
-        let numbers = numbers.map(|n: f32| n.to_bits().cast_signed());
-        meet_lanes(&mut peak, &values, &numbers, i * 8);
+    peak_of(words, row, (best, number, _mm256_movemask_ps(nan) != 0), tail)
+}
+
+/// Returns the peak of a row: `best` is the highest legal logit of its whole blocks, the number of
+/// the first block that has it, and whether a legal logit is NaN; `tail` follows the whole blocks.
+fn peak_of(words: &[u64], row: &[f32], best: (f32, usize, bool), tail: &[f32]) -> Peak {
+    let (value, number, nan) = best;
+    let whole = row.len() / WORD;
+    let mut peak = Peak { invalid: nan || value == f32::INFINITY, ..Peak::NONE };
+    if value > f32::NEG_INFINITY {
+        let start = number * WORD;
+        peak.merge(scalar::argmax(&words[number..=number], &row[start..start + WORD]), start);
     }
-    peak.merge(scalar::argmax(last, tail), blocks.len() * WORD);
+    peak.merge(scalar::argmax(&words[whole..], tail), whole * WORD);
     peak
 }
 
-/// Takes the lanes of one vector into account: lane `i` of block `n` is position
-/// `64 * n + offset + i`.
-fn meet_lanes(peak: &mut Peak, values: &[f32], numbers: &[i32], offset: usize) {
-    for (lane, (&value, &number)) in values.iter().zip(numbers).enumerate() {
-        // Positions are 32-bit ids, so the number of a block is not negative.
-        peak.meet(value, number.cast_unsigned() as usize * WORD + offset + lane);
+/// Returns `values`, which the compiler then knows nothing about. Without it LLVM makes one masked
+/// store of a load, blend and store, and AMD's CPUs take 18 cycles for each.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn opaque(mut values: __m256) -> __m256 {
+    // SAFETY: the code is a comment; it reads and writes nothing but its operand.
+    #[expect(unsafe_code, reason = "inline assembly")]
+    unsafe {
+        std::arch::asm!(
+            "/* {0} */",
+            inout(ymm_reg) values,
+            options(pure, nomem, nostack, preserves_flags)
+        );
     }
+    values
 }
 
-/// Returns 32-bit lanes of ones where bit `lane` of `byte` is 1.
+/// Returns eight vectors of 32-bit lanes, one lane for each bit of `word`, whose highest bit is that
+/// bit (what a blend of floats looks at).
 #[target_feature(enable = "avx2")]
-fn lanes32(byte: u8) -> __m256i {
-    let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-    _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(byte.into()), bits), bits)
+#[inline]
+fn lanes32(word: u64) -> [__m256; 8] {
+    let halves = parts32(word).map(|half| _mm256_set1_epi32(half.cast_signed()));
+    let first = _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24);
+    let lanes = |half: __m256i, skip| {
+        let shift = _mm256_sub_epi32(first, _mm256_set1_epi32(skip));
+        _mm256_castsi256_ps(_mm256_sllv_epi32(half, shift))
+    };
+    let [low, high] = halves;
+    [
+        lanes(low, 0),
+        lanes(low, 8),
+        lanes(low, 16),
+        lanes(low, 24),
+        lanes(high, 0),
+        lanes(high, 8),
+        lanes(high, 16),
+        lanes(high, 24),
+    ]
 }
 
 /// Returns 16-bit lanes of ones where bit `lane` of `bits` is 1.

@@ -22,17 +22,13 @@
 use crate::ids::TokenId;
 use crate::mask::TokenMask;
 use crate::mask::select::{Buffers, Candidate, Legal};
-use crate::mask::weight::{scale, weight};
+use crate::mask::weight::Weights;
 use crate::runtime::history::History;
 use crate::runtime::policy::Policy;
 use crate::step_error::LogitsError;
 
 /// Candidates that are sorted first; four times more at each further try.
 const FIRST_SORT: usize = 256;
-
-/// How much lower than a bound on a weight's logarithm the search for candidates starts, so that
-/// rounding cannot hide one (a weight has 24 bits: 6e-8).
-const MARGIN: f64 = 1e-6;
 
 /// What one decision is made from.
 #[derive(Clone, Copy, Debug)]
@@ -148,18 +144,18 @@ pub fn draw(
         let token = legal.first_with(max).ok_or(DrawError::NoFiniteLegalLogit)?;
         return Ok(choice(token, 0.0, Reason::Highest, min_tokens_yielded));
     }
-    let scale = scale(step.policy.temperature);
+    let weights = Weights::new(max, step.policy.temperature);
     let (drawn, total) = if filters(step.policy) {
         let candidates = &mut scratch.candidates;
-        let total = filter(step.policy, &mut legal, max, scale, candidates);
-        (pick(candidates, uniform() * total, max, scale), total)
+        let total = filter(step.policy, &mut legal, weights, candidates);
+        (pick(candidates, uniform() * total, weights), total)
     } else {
-        let total = legal.sum(max, scale);
-        (legal.at(uniform() * total, max, scale), total)
+        let total = legal.sum(weights);
+        (legal.at(uniform() * total, weights), total)
     };
     // The highest logit weighs 1, so there is one.
     let (token, logit) = drawn.ok_or(DrawError::NoFiniteLegalLogit)?;
-    let log_probability = (f64::from(logit) - f64::from(max)) * scale - total.ln();
+    let log_probability = weights.log_of(logit) - total.ln();
     Ok(choice(token, log_probability, Reason::Drawn, min_tokens_yielded))
 }
 
@@ -177,10 +173,10 @@ pub fn distribution(
     if step.policy.temperature == 0.0 {
         return Ok(legal.first_with(max).map(|token| (token, 1.0)).into_iter().collect());
     }
-    let scale = scale(step.policy.temperature);
+    let weights = Weights::new(max, step.policy.temperature);
     let candidates = &mut scratch.candidates;
-    let total = filter(step.policy, &mut legal, max, scale, candidates);
-    let probability = |c: &Candidate| (c.token(), weight(c.logit(), max, scale) / total);
+    let total = filter(step.policy, &mut legal, weights, candidates);
+    let probability = |c: &Candidate| (c.token(), weights.of(c.logit()) / total);
     Ok(candidates.iter().map(probability).collect())
 }
 
@@ -201,8 +197,9 @@ pub fn log_softmax(logits: &[f32], token: TokenId) -> Result<f64, LogitsError> {
     if logit == f32::NEG_INFINITY {
         return Ok(f64::NEG_INFINITY);
     }
-    let total: f64 = logits.iter().map(|&logit| weight(logit, max, 1.0)).sum();
-    Ok(f64::from(logit) - f64::from(max) - total.ln())
+    let weights = Weights::new(max, 1.0);
+    let total: f64 = logits.iter().map(|&logit| weights.of(logit)).sum();
+    Ok(weights.log_of(logit) - total.ln())
 }
 
 /// The legal logits after penalties and bias.
@@ -272,28 +269,22 @@ const fn filters(policy: &Policy) -> bool {
 fn filter(
     policy: &Policy,
     legal: &mut Legal<'_>,
-    max: f32,
-    scale: f64,
+    weights: Weights,
     candidates: &mut Vec<Candidate>,
 ) -> f64 {
-    let floor_at = |least: f64| {
-        let logit = f64::from(max) + policy.temperature * (least.ln() - MARGIN);
-        #[expect(clippy::cast_possible_truncation, reason = "rounded, then made lower")]
-        (logit as f32).next_down()
-    };
     let k = policy.top_k.map(|k| k.get());
     let nucleus = policy.top_p < 1.0;
     let mut floor = k.map_or(f32::NEG_INFINITY, |k| legal.floor_of_top(k));
     let mut mass = f64::INFINITY;
     if nucleus && k.is_none() {
-        let total = legal.sum(max, scale);
+        let total = legal.sum(weights);
         mass = policy.top_p * total;
         // Fewer than 2⁵³ tokens: the count is exact.
         let count = legal.count() as f64;
-        floor = floor.max(floor_at(total * (1.0 - policy.top_p) / count));
+        floor = floor.max(weights.floor(total * (1.0 - policy.top_p) / count));
     }
     if policy.min_p > 0.0 && !(nucleus && k.is_some()) {
-        floor = floor.max(floor_at(policy.min_p));
+        floor = floor.max(weights.floor(policy.min_p));
     }
     legal.gather(floor, candidates);
     if let Some(k) = k
@@ -302,7 +293,7 @@ fn filter(
         candidates.select_nth_unstable(k);
         candidates.truncate(k);
     }
-    let weight = |c: Candidate| weight(c.logit(), max, scale);
+    let weight = |c: Candidate| weights.of(c.logit());
     if nucleus && k.is_some() {
         candidates.sort_unstable();
         mass = policy.top_p * candidates.iter().map(|&c| weight(c)).sum::<f64>();
@@ -342,11 +333,11 @@ fn cut(candidates: &mut Vec<Candidate>, mut keep: impl FnMut(Candidate) -> bool)
 
 /// Returns the first candidate up to which the weights sum to more than `target`, and its logit; the
 /// last one with a weight if rounding leaves none.
-fn pick(candidates: &[Candidate], target: f64, max: f32, scale: f64) -> Option<(TokenId, f32)> {
+fn pick(candidates: &[Candidate], target: f64, weights: Weights) -> Option<(TokenId, f32)> {
     let mut reached = 0.0;
     let mut last = None;
     for candidate in candidates {
-        let weight = weight(candidate.logit(), max, scale);
+        let weight = weights.of(candidate.logit());
         if weight > 0.0 {
             last = Some((candidate.token(), candidate.logit()));
             reached += weight;

@@ -62,12 +62,12 @@ pub(crate) fn of_vocabulary(
     let roots = || row.bytes().iter().filter_map(|byte| trie.root_child(byte));
     let reach: usize = roots().map(|node| trie.end(node) - node).sum();
     if reach > SMALL_WALK {
-        let mut partition = Partition::new(row.class_of());
-        // Each refinement is finer, so there are at most 256.
-        while let Some(quotient) = vocabulary.quotient(&partition) {
-            match walk(automaton, vocabulary, &quotient, Some(&partition), state, framed, budget)? {
-                Ok(walked) => return Ok(walked.into_local(width)),
-                Err(finer) => partition = finer,
+        let quotients = (0..).map_while(|number| vocabulary.quotient(number));
+        for (partition, quotient) in quotients {
+            if let Some(walked) =
+                walk(automaton, vocabulary, quotient, Some(partition), state, framed, budget)?
+            {
+                return Ok(walked.into_local(width));
             }
         }
     }
@@ -83,13 +83,11 @@ pub(crate) fn of_trie(
     framed: bool,
     budget: &mut Budget,
 ) -> Result<LocalAndBelow, Error> {
-    match walk(automaton, vocabulary, trie, None, state, framed, budget)? {
-        Ok(walked) => Ok(walked.into_local(vocabulary.len())),
-        Err(_) => Err(nothing_to_refine()),
-    }
+    let walked = walk(automaton, vocabulary, trie, None, state, framed, budget)?;
+    Ok(walked.ok_or_else(too_coarse)?.into_local(vocabulary.len()))
 }
 
-/// Walks one trie.
+/// Walks one trie. Returns `None` if the partition is too coarse for a state that the walk met.
 fn walk(
     automaton: &Automaton,
     vocabulary: &Vocabulary,
@@ -98,18 +96,18 @@ fn walk(
     state: StateId,
     framed: bool,
     budget: &mut Budget,
-) -> Result<Result<Walked, Partition>, Error> {
+) -> Result<Option<Walked>, Error> {
     let ends = automaton.row(state, budget)?.is_accepting();
     let mut walker = Walker::new(automaton, vocabulary, partition, framed, budget);
     match walker.walk(state, trie) {
-        Ok(()) => Ok(Ok(Walked { ends, ..walker.finish() })),
-        Err(Stop::Refine(finer)) => Ok(Err(finer)),
+        Ok(()) => Ok(Some(Walked { ends, ..walker.finish() })),
+        Err(Stop::TooCoarse) => Ok(None),
         Err(Stop::Error(error)) => Err(error),
     }
 }
 
-/// The error of a walk over exact bytes that asks for a finer partition: it has none.
-fn nothing_to_refine() -> Error {
+/// The error of a walk over bytes as they are that finds them too coarse, which cannot be.
+fn too_coarse() -> Error {
     let kind = ErrorKind::UnsupportedFeature { feature: "quotient".into() };
     Error::new(kind, "a walk over bytes asked for a finer partition of them")
 }
@@ -183,7 +181,7 @@ impl Chain {
             match rests.map_or(Ok(()), |rests| walker.walk(state, rests)) {
                 Ok(()) => {}
                 Err(Stop::Error(error)) => return Err(error),
-                Err(Stop::Refine(_)) => return Err(nothing_to_refine()),
+                Err(Stop::TooCoarse) => return Err(too_coarse()),
             }
         }
         let longest = if self.looping { runs.longest() } else { last };

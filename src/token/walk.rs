@@ -3,7 +3,7 @@
 //!
 //! Nearly everywhere the state is followed by single moves without a frame, and the walk costs one
 //! look-up for each node. In a quotient trie a byte stands for its class; a state that tells two bytes
-//! of a class apart stops the walk, which is then made again with a finer partition.
+//! of a class apart stops the walk, which is then made again over a finer one.
 
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
@@ -67,8 +67,8 @@ struct Level<'a> {
 /// Why a walk stopped.
 pub(super) enum Stop {
     Error(Error),
-    /// A state tells bytes apart that the partition takes as one; this partition does not.
-    Refine(Partition),
+    /// A state tells bytes apart that the partition takes as one.
+    TooCoarse,
 }
 
 impl From<Error> for Stop {
@@ -177,7 +177,7 @@ impl<'a, 'b> Walker<'a, 'b> {
             }
             if self.uniform[word] & bit == 0 {
                 if !partition.refines(row.class_of()) {
-                    return Err(Stop::Refine(partition.meet(row.class_of())));
+                    return Err(Stop::TooCoarse);
                 }
                 self.uniform[word] |= bit;
             }

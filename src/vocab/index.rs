@@ -1,9 +1,9 @@
 //! What is derived of a vocabulary once and shared by all grammars: its trie, and the runs of the
 //! usual classes of characters.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use crate::vocab::quotient::{Partition, Quotients};
+use crate::vocab::quotient::{Partition, USUAL};
 use crate::vocab::{RunClass, Runs, Trie, Vocabulary};
 
 /// The derived tables of a vocabulary. Each is made when it is first asked for.
@@ -11,7 +11,8 @@ use crate::vocab::{RunClass, Runs, Trie, Vocabulary};
 pub struct Index {
     trie: OnceLock<Trie>,
     runs: [OnceLock<Runs>; 3],
-    quotients: Quotients,
+    partitions: OnceLock<[Partition; USUAL]>,
+    quotients: [OnceLock<Trie>; USUAL],
 }
 
 impl Index {
@@ -32,8 +33,10 @@ impl Index {
         Some(self.runs.get(class)?.get_or_init(|| Runs::new(vocabulary, wanted)))
     }
 
-    /// Returns the quotient of the trie by a partition, from the second time on that it is asked for.
-    pub fn quotient(&self, vocabulary: &Vocabulary, partition: &Partition) -> Option<Arc<Trie>> {
-        self.quotients.get(self.trie(vocabulary), partition)
+    /// Returns usual partition number `number` of the bytes, and the quotient of the trie by it.
+    pub fn quotient(&self, vocabulary: &Vocabulary, number: usize) -> Option<(&Partition, &Trie)> {
+        let partition = self.partitions.get_or_init(Partition::usual).get(number)?;
+        let make = || self.trie(vocabulary).quotient(partition);
+        Some((partition, self.quotients.get(number)?.get_or_init(make)))
     }
 }

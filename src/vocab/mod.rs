@@ -279,11 +279,15 @@ impl Vocabulary {
         self.index.runs(self, class)
     }
 
-    /// Returns the quotient of the trie by a partition of the bytes, from the second time on that it
-    /// is asked for: making it costs more than one walk over the trie.
+    fn lookup(&self) -> &Lookup {
+        self.lookup.get_or_init(|| Lookup::of_text(self))
+    }
+
+    /// Returns partition number `number` of [`Partition::usual`] and the quotient of the trie by it,
+    /// made at the first call.
     #[must_use]
-    pub fn quotient(&self, partition: &Partition) -> Option<Arc<Trie>> {
-        self.index.quotient(self, partition)
+    pub fn quotient(&self, number: usize) -> Option<(&Partition, &Trie)> {
+        self.index.quotient(self, number)
     }
 
     fn compute_fingerprint(&self) -> Fingerprint {

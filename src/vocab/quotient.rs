@@ -1,20 +1,71 @@
 //! Quotient tries: bytes that a part of a grammar cannot tell apart are one, so that tokens with the
 //! same fate share a path (DESIGN.md section 5).
+//!
+//! A few partitions serve nearly all patterns, and are tried from the coarsest on. A state that tells
+//! two bytes of a class apart makes the walk go on to the next, and at last to the plain trie.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use crate::vocab::Trie;
+use crate::byteset::ByteSet;
 
 /// A partition of the 256 bytes: for each byte the least byte of its class.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Partition(Box<[u8; 256]>);
+pub struct Partition([u8; 256]);
+
+/// The byte from which on a quotient keeps all bytes apart: it ends JSON strings, and what follows is
+/// for other states to read.
+pub const EXACT_FROM: u8 = b'"';
+
+/// The number of [`Partition::usual`] ones.
+pub(super) const USUAL: usize = 3;
 
 impl Partition {
-    /// Returns the partition of the bytes by the values of `class_of`, with [`EXACT_FROM`] apart.
+    /// Returns the partition in which two bytes are together if the same of `sets` contain them.
     #[must_use]
-    pub fn new(class_of: &[u8; 256]) -> Self {
-        Self(Box::new([0; 256])).meet(class_of)
+    pub fn new(sets: &[ByteSet]) -> Self {
+        let mut least = [0; 256];
+        for byte in 0..=255_u8 {
+            let same =
+                |other: &u8| sets.iter().all(|set| set.contains(*other) == set.contains(byte));
+            least[usize::from(byte)] = (0..=byte).find(same).unwrap_or(byte);
+        }
+        Self(least)
+    }
+
+    /// Returns the partitions that serve most patterns, the coarsest first: white space, words, and
+    /// words with each digit apart.
+    ///
+    /// All keep the bytes of the UTF-8 forms of Unicode's white space apart, and the ranges that tell
+    /// well-formed UTF-8 from other bytes (RFC 3629 section 4).
+    #[must_use]
+    pub fn usual() -> [Self; USUAL] {
+        let range = ByteSet::range;
+        let mut space =
+            vec![ByteSet::single(EXACT_FROM), ByteSet::single(b'\\'), ByteSet::single(b'\n')];
+        space.extend([
+            range(0, 0x1f),
+            range(0x09, 0x0d),
+            range(0, b' '),
+            range(0, 0x7e),
+            range(0, 0x7f),
+        ]);
+        // Where the encodings of U+0085, U+00A0, U+1680, U+2000 to U+205F, U+3000 and U+FEFF differ
+        // from those of other characters, and where ranges of well-formed sequences end.
+        let bounds = [
+            0x80, 0x81, 0x82, 0x85, 0x86, 0x8b, 0x90, 0x9a, 0x9b, 0x9f, 0xa0, 0xa1, 0xa8, 0xaa,
+            0xaf, 0xb0, 0xbb, 0xbc, 0xbf, 0xc0, 0xc2, 0xc3, 0xe0, 0xe1, 0xe2, 0xe3, 0xe4, 0xed,
+            0xee, 0xef, 0xf0, 0xf1, 0xf4, 0xf5,
+        ];
+        space.extend(bounds.map(|bound| range(0, bound - 1)));
+        let mut word = space.clone();
+        word.extend([range(b'0', b'9'), range(b'A', b'F'), range(b'A', b'Z'), range(b'a', b'f')]);
+        word.push(range(b'a', b'z'));
+        word.extend(
+            (0..=0x7f_u8)
+                .filter(|b| b.is_ascii_punctuation() || b.is_ascii_control())
+                .map(ByteSet::single),
+        );
+        let mut digit = word.clone();
+        digit.extend((b'0'..=b'9').map(ByteSet::single));
+        [Self::new(&space), Self::new(&word), Self::new(&digit)]
     }
 
     /// Returns the least byte of the class of `byte`.
@@ -28,55 +79,11 @@ impl Partition {
     pub fn refines(&self, class_of: &[u8; 256]) -> bool {
         (0..256).all(|byte| class_of[byte] == class_of[usize::from(self.0[byte])])
     }
-
-    /// Returns the coarsest partition that refines this one and the one by `class_of`, with
-    /// [`EXACT_FROM`] apart.
-    #[must_use]
-    pub fn meet(&self, class_of: &[u8; 256]) -> Self {
-        let mut first: hashbrown::HashMap<(u8, u8, bool), u8> = hashbrown::HashMap::new();
-        let mut least = Box::new([0; 256]);
-        for byte in 0..=255_u8 {
-            let key = (self.least(byte), class_of[usize::from(byte)], byte == EXACT_FROM);
-            least[usize::from(byte)] = *first.entry(key).or_insert(byte);
-        }
-        Self(least)
-    }
 }
 
 impl std::fmt::Debug for Partition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let classes = (0..=255).filter(|&byte| self.least(byte) == byte).count();
         write!(f, "Partition({classes} classes)")
-    }
-}
-
-/// The byte from which on a quotient keeps all bytes apart: it ends JSON strings, and what follows is
-/// for other states to read.
-pub const EXACT_FROM: u8 = b'"';
-
-/// Partitions whose quotient of one vocabulary is kept. Each takes about a megabyte for a vocabulary
-/// of 128,000 tokens; the patterns of 500 public schemas need about thirty.
-const KEPT: usize = 64;
-
-/// The quotients of a vocabulary's trie, the least recently used last to go.
-#[derive(Debug, Default)]
-pub(super) struct Quotients {
-    recent: Mutex<VecDeque<(Partition, Option<Arc<Trie>>)>>,
-}
-
-impl Quotients {
-    /// Returns the quotient of `trie` by a partition. It is made when it is asked for the second time,
-    /// since making it costs more than one walk; the first time the answer is `None`.
-    pub(super) fn get(&self, trie: &Trie, partition: &Partition) -> Option<Arc<Trie>> {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = recent.iter().position(|(known, _)| known == partition);
-        let Some((_, quotient)) = known.and_then(|index| recent.remove(index)) else {
-            recent.push_front((partition.clone(), None));
-            recent.truncate(KEPT);
-            return None;
-        };
-        let quotient = quotient.unwrap_or_else(|| Arc::new(trie.quotient(partition)));
-        recent.push_front((partition.clone(), Some(quotient.clone())));
-        Some(quotient)
     }
 }

@@ -403,10 +403,8 @@ mod tests {
 
     #[test]
     fn bytes_of_one_class_share_a_path_until_a_quote() {
-        let mut class_of = [0; 256];
-        class_of[usize::from(b'"')] = 1;
-        let trie =
-            trie(&["ab", "cd", "ba\"a", "ab\"b", "a", "\"x"]).quotient(&Partition::new(&class_of));
+        let quote = Partition::new(&[crate::byteset::ByteSet::single(b'"')]);
+        let trie = trie(&["ab", "cd", "ba\"a", "ab\"b", "a", "\"x"]).quotient(&quote);
         let expected: Vec<(String, Vec<u32>)> = vec![
             ("\0".into(), vec![4]),
             ("\0\0".into(), vec![0, 1]),

@@ -4,6 +4,7 @@
 mod local;
 mod matcher;
 mod precompute;
+mod run;
 mod snapshot;
 mod tables;
 mod walk;

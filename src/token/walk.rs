@@ -12,7 +12,14 @@ use crate::automaton::{Action, Automaton, Row};
 use crate::error::Error;
 use crate::ids::{StateId, TokenId};
 use crate::limits::{Budget, BudgetExceeded};
-use crate::vocab::{EXACT_FROM, Partition, Trie, Vocabulary};
+use crate::token::run::next_in_run;
+use crate::vocab::{Partition, RunClass, Trie, Vocabulary, is_exact_from};
+
+/// Subtrees of at most this many nodes are not worth asking whether they can be taken at once.
+const SMALL_SUBTREE: usize = 16;
+
+/// Walks within walks, which recurse, that may be under way at once.
+const NESTED: usize = 16;
 
 /// The bottom of a local stack: the frame below the state.
 const BASE: u32 = 0;
@@ -69,6 +76,8 @@ pub(super) enum Stop {
     Error(Error),
     /// A state tells bytes apart that the partition takes as one.
     TooCoarse,
+    /// The walk would visit more nodes than it may.
+    TooMany,
 }
 
 impl From<Error> for Stop {
@@ -105,6 +114,12 @@ pub(super) struct Walker<'a, 'b> {
     /// Whether there may be a frame below, so that the rests matter.
     framed: bool,
     budget: &'b mut Budget,
+    /// How many more nodes may be visited.
+    nodes: usize,
+    /// For each state that was asked whether it loops on plain JSON text: the answer.
+    loops: HashMap<StateId, bool, foldhash::fast::RandomState>,
+    /// Walks within walks that are under way.
+    nested: usize,
     /// The states whose rows the partition has been found to refine, as bits.
     uniform: Vec<u64>,
     /// All stacks of the walk, hash-consed.
@@ -133,6 +148,9 @@ impl<'a, 'b> Walker<'a, 'b> {
             partition,
             framed,
             budget,
+            nodes: usize::MAX,
+            loops: HashMap::default(),
+            nested: 0,
             uniform: Vec::new(),
             stacks: vec![LocalStack { frames: SmallVec::new(), bottom: true }],
             stack_ids: HashMap::default(),
@@ -142,6 +160,12 @@ impl<'a, 'b> Walker<'a, 'b> {
             closers: Vec::new(),
             threads: 1,
         }
+    }
+
+    /// Bounds the number of nodes that are visited one by one.
+    pub(super) const fn at_most(mut self, nodes: usize) -> Self {
+        self.nodes = nodes;
+        self
     }
 
     pub(super) fn finish(self) -> Walked {
@@ -208,26 +232,10 @@ impl<'a, 'b> Walker<'a, 'b> {
             }
             let Some(level) = levels.last() else { break };
             self.budget.spend(1)?;
+            self.nodes = self.nodes.checked_sub(1).ok_or(Stop::TooMany)?;
             let byte = trie.byte(node);
-            let exact = level.exact || byte == EXACT_FROM;
-            let next = match level.at {
-                At::One { row, state, unbroken } => match row.simple(byte) {
-                    Some(target) => {
-                        let row = self.row(target, exact)?;
-                        Some(At::One {
-                            row,
-                            state: target,
-                            unbroken: unbroken && row_records(level, byte),
-                        })
-                    }
-                    None if row.moves(byte).is_empty() => None,
-                    None => self.step(&[LocalThread::start(state, unbroken)], byte, exact)?,
-                },
-                At::Many(ref threads) => {
-                    let threads = threads.clone();
-                    self.step(&threads, byte, exact)?
-                }
-            };
+            let exact = level.exact || is_exact_from(byte);
+            let next = self.advance(&level.at, byte, exact)?;
             let subtree_end = trie.end(node);
             let Some(next) = next else {
                 node = subtree_end;
@@ -235,11 +243,94 @@ impl<'a, 'b> Walker<'a, 'b> {
             };
             let depth = levels.len();
             self.arrive(&next, trie, node, exact, depth)?;
+            if let At::One { row, state, unbroken } = next
+                && subtree_end - node > SMALL_SUBTREE
+                && self.takes_run(row, state, trie, node)?
+            {
+                self.take_run(row, state, unbroken, node)?;
+                node = subtree_end;
+                continue;
+            }
             node += 1;
             if subtree_end > node {
                 levels.push(Level { end: subtree_end, at: next, exact });
             }
         }
+        Ok(())
+    }
+
+    /// Returns where the walk stands after `byte`, or `None` if it is illegal.
+    fn advance(&mut self, at: &At<'a>, byte: u8, exact: bool) -> Result<Option<At<'a>>, Stop> {
+        match *at {
+            At::One { row, state, unbroken } => match row.simple(byte) {
+                Some(target) => {
+                    let unbroken = unbroken && row.records(byte);
+                    Ok(Some(At::One { row: self.row(target, exact)?, state: target, unbroken }))
+                }
+                None if row.moves(byte).is_empty() => Ok(None),
+                None => self.step(&[LocalThread::start(state, unbroken)], byte, exact),
+            },
+            At::Many(ref threads) => self.step(threads, byte, exact),
+        }
+    }
+
+    /// Returns whether the subtree of `node` can be taken at once: in plain JSON text the state stays
+    /// the same, so that all tokens are legal which do not leave it.
+    fn takes_run(
+        &mut self,
+        row: &Row,
+        state: StateId,
+        trie: &Trie,
+        node: usize,
+    ) -> Result<bool, Stop> {
+        let text = self.vocabulary.text_exits();
+        let own = std::ptr::eq(trie, self.vocabulary.trie()) && text.is_aligned(node);
+        if !own
+            || self.partition.is_some()
+            || self.nested == NESTED
+            || self.framed && row.is_accepting()
+        {
+            return Ok(false);
+        }
+        if let Some(&known) = self.loops.get(&state) {
+            return Ok(known);
+        }
+        let next = next_in_run(self.automaton, state, RunClass::json_text(), self.budget)?;
+        self.loops.insert(state, next == Some(state));
+        Ok(next == Some(state))
+    }
+
+    /// Takes the subtree of `node` but for the parts that leave plain text, which are walked.
+    fn take_run(
+        &mut self,
+        row: &'a Row,
+        state: StateId,
+        unbroken: bool,
+        node: usize,
+    ) -> Result<(), Stop> {
+        let (trie, end) = (self.vocabulary.trie(), self.vocabulary.trie().end(node));
+        let mut next = node + 1;
+        for exit in self.vocabulary.text_exits().between(node, end) {
+            // Exits below an exit were walked with it.
+            if exit.node >= next {
+                self.accepted.extend_from_slice(trie.tokens_between(next, exit.node));
+                let mut at = Some(At::One { row, state, unbroken });
+                for &byte in exit.partial() {
+                    at = match at {
+                        Some(at) => self.advance(&at, byte, true)?,
+                        None => None,
+                    };
+                }
+                if let Some(at) = at {
+                    self.nested += 1;
+                    self.walk_subtree(at, trie, exit.node)?;
+                    self.nested -= 1;
+                }
+                next = trie.end(exit.node);
+            }
+        }
+        self.accepted.extend_from_slice(trie.tokens_between(next, end));
+        self.budget.spend((end - node) as u64 / 16)?;
         Ok(())
     }
 
@@ -407,9 +498,4 @@ impl<'a, 'b> Walker<'a, 'b> {
         }
         Ok(false)
     }
-}
-
-/// Returns whether the only move on `byte` from a level records a text that must be fresh.
-fn row_records(level: &Level<'_>, byte: u8) -> bool {
-    matches!(level.at, At::One { row, .. } if row.records(byte))
 }

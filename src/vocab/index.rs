@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use crate::vocab::exits::Exits;
 use crate::vocab::quotient::{Partition, USUAL};
 use crate::vocab::{RunClass, Runs, Trie, Vocabulary};
 
@@ -11,6 +12,7 @@ use crate::vocab::{RunClass, Runs, Trie, Vocabulary};
 pub struct Index {
     trie: OnceLock<Trie>,
     runs: [OnceLock<Runs>; 3],
+    exits: OnceLock<Exits>,
     partitions: OnceLock<[Partition; USUAL]>,
     quotients: [OnceLock<Trie>; USUAL],
 }
@@ -31,6 +33,11 @@ impl Index {
     pub fn runs(&self, vocabulary: &Vocabulary, class: usize) -> Option<&Runs> {
         let wanted = *Self::classes().get(class)?;
         Some(self.runs.get(class)?.get_or_init(|| Runs::new(vocabulary, wanted)))
+    }
+
+    /// Returns where tokens leave plain JSON text.
+    pub(crate) fn text_exits(&self, vocabulary: &Vocabulary) -> &Exits {
+        self.exits.get_or_init(|| Exits::new(self.trie(vocabulary)))
     }
 
     /// Returns usual partition number `number` of the bytes, and the quotient of the trie by it.

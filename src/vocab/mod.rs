@@ -9,6 +9,7 @@ mod decoder;
 mod embedded;
 mod encode;
 mod end_tokens;
+mod exits;
 mod gguf;
 mod gguf_reader;
 mod greedy;
@@ -37,7 +38,7 @@ pub use end_tokens::{EndToken, WELL_KNOWN as WELL_KNOWN_END_TOKENS};
 pub use gguf::{GgufModel, GgufTokenType, GgufTokenizer};
 pub use index::Index;
 pub use load::{LoadOptions, Loaded, VocabularyKind, load};
-pub use quotient::{EXACT_FROM, Partition};
+pub use quotient::{Partition, is_exact_from};
 pub use runs::{RunClass, Runs};
 pub use self_check::{LongestToken, Mismatch, NamedToken, ProbeFailure, TokenizerReport};
 pub use trie::Trie;
@@ -281,6 +282,11 @@ impl Vocabulary {
 
     fn lookup(&self) -> &Lookup {
         self.lookup.get_or_init(|| Lookup::of_text(self))
+    }
+
+    /// Returns where tokens leave plain JSON text, found at the first call.
+    pub(crate) fn text_exits(&self) -> &exits::Exits {
+        self.index.text_exits(self)
     }
 
     /// Returns partition number `number` of [`Partition::usual`] and the quotient of the trie by it,

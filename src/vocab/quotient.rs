@@ -10,12 +10,15 @@ use crate::byteset::ByteSet;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Partition([u8; 256]);
 
-/// The byte from which on a quotient keeps all bytes apart: it ends JSON strings, and what follows is
-/// for other states to read.
-pub const EXACT_FROM: u8 = b'"';
+/// Returns whether a quotient keeps all bytes of a text apart from `byte` on: what follows the end of a
+/// JSON string is for other states to read, and an escape is read letter by letter.
+#[must_use]
+pub const fn is_exact_from(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\\')
+}
 
 /// The number of [`Partition::usual`] ones.
-pub(super) const USUAL: usize = 3;
+pub(super) const USUAL: usize = 4;
 
 impl Partition {
     /// Returns the partition in which two bytes are together if the same of `sets` contain them.
@@ -30,16 +33,15 @@ impl Partition {
         Self(least)
     }
 
-    /// Returns the partitions that serve most patterns, the coarsest first: white space, words, and
-    /// words with each digit apart.
+    /// Returns the partitions that serve most patterns, the coarsest first: white space; letters of
+    /// either case, digits and single signs; hexadecimal letters, too; and single digits.
     ///
     /// All keep the bytes of the UTF-8 forms of Unicode's white space apart, and the ranges that tell
     /// well-formed UTF-8 from other bytes (RFC 3629 section 4).
     #[must_use]
     pub fn usual() -> [Self; USUAL] {
         let range = ByteSet::range;
-        let mut space =
-            vec![ByteSet::single(EXACT_FROM), ByteSet::single(b'\\'), ByteSet::single(b'\n')];
+        let mut space = vec![ByteSet::single(b'"'), ByteSet::single(b'\\'), ByteSet::single(b'\n')];
         space.extend([
             range(0, 0x1f),
             range(0x09, 0x0d),
@@ -56,16 +58,13 @@ impl Partition {
         ];
         space.extend(bounds.map(|bound| range(0, bound - 1)));
         let mut word = space.clone();
-        word.extend([range(b'0', b'9'), range(b'A', b'F'), range(b'A', b'Z'), range(b'a', b'f')]);
-        word.push(range(b'a', b'z'));
-        word.extend(
-            (0..=0x7f_u8)
-                .filter(|b| b.is_ascii_punctuation() || b.is_ascii_control())
-                .map(ByteSet::single),
-        );
-        let mut digit = word.clone();
+        word.extend([range(b'0', b'9'), range(b'A', b'Z'), range(b'a', b'z')]);
+        word.extend((0..=0x7f_u8).filter(u8::is_ascii_punctuation).map(ByteSet::single));
+        let mut hex = word.clone();
+        hex.extend([range(b'A', b'F'), range(b'a', b'f')]);
+        let mut digit = hex.clone();
         digit.extend((b'0'..=b'9').map(ByteSet::single));
-        [Self::new(&space), Self::new(&word), Self::new(&digit)]
+        [space, word, hex, digit].map(|sets| Self::new(&sets))
     }
 
     /// Returns the least byte of the class of `byte`.

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 
 use crate::ids::TokenId;
 use crate::vocab::Vocabulary;
-use crate::vocab::quotient::{EXACT_FROM, Partition};
+use crate::vocab::quotient::{Partition, is_exact_from};
 
 /// A flat depth-first trie. Node 0 is the root, which has no byte and no tokens.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -89,7 +89,11 @@ impl Trie {
         self.tokens_between(node, self.end(node))
     }
 
-    fn tokens_between(&self, first: usize, end: usize) -> &[TokenId] {
+    /// Returns the tokens that end at the nodes from `first` up to, not including, `end`.
+    pub(crate) fn tokens_between(&self, first: usize, end: usize) -> &[TokenId] {
+        if first >= end {
+            return &[];
+        }
         let start = first.checked_sub(1).map_or(0, |before| self.token_ends[before] as usize);
         &self.tokens[start..self.token_ends[end - 1] as usize]
     }
@@ -163,7 +167,7 @@ impl Trie {
     }
 
     /// Returns the trie in which every byte stands for its class, but for the bytes from the first
-    /// [`EXACT_FROM`] of a text on, which stay apart. Costs a look-up for each node.
+    /// one of a text that [is read exactly](is_exact_from) on, which stay apart. Costs a look-up for each node.
     #[must_use]
     pub fn quotient(&self, partition: &Partition) -> Self {
         struct Node {
@@ -182,7 +186,7 @@ impl Trie {
             }
             let (_, parent, exact) = open.last().copied().unwrap_or((0, 0, false));
             let own = self.bytes[index];
-            let exact = exact || own == EXACT_FROM;
+            let exact = exact || is_exact_from(own);
             let byte = if exact { own } else { partition.least(own) };
             let image = *ids.entry((parent, byte)).or_insert_with(|| {
                 nodes.push(node(byte));

@@ -1,0 +1,147 @@
+//! Runs: a state that a class of characters leads through one by one takes the tokens of the class from
+//! the vocabulary's [`Runs`], and walks only the rests at which tokens leave it.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::automaton::{Automaton, Row};
+use crate::error::Error;
+use crate::ids::StateId;
+use crate::limits::Budget;
+use crate::mask::TokenMask;
+use crate::token::local::{Local, LocalAndBelow, too_coarse};
+use crate::token::walk::{Stop, Walked, Walker};
+use crate::vocab::{RunClass, Runs, Vocabulary};
+
+/// The states that a run of a class of characters leads through.
+pub(super) struct Chain {
+    /// The state after each number of characters.
+    states: Vec<StateId>,
+    /// Whether the last state loops on the class; otherwise the class ends there.
+    looping: bool,
+}
+
+impl Chain {
+    /// Follows the class of `runs` from `state` for as long as any token can, or returns `None` where
+    /// the characters of the class do not all lead to one state.
+    pub(super) fn follow(
+        automaton: &Automaton,
+        state: StateId,
+        runs: &Runs,
+        framed: bool,
+        budget: &mut Budget,
+    ) -> Result<Option<Self>, Error> {
+        let mut states = vec![state];
+        let mut last = state;
+        loop {
+            // A rule that may end inside the run would leave rests of its members below.
+            if framed && automaton.row(last, budget)?.is_accepting() {
+                return Ok(None);
+            }
+            if !runs.any_longer_than(states.len() - 1) {
+                break;
+            }
+            match next_in_run(automaton, last, runs.class(), budget)? {
+                Some(next) if next == last => return Ok(Some(Self { states, looping: true })),
+                Some(next) => {
+                    states.push(next);
+                    last = next;
+                }
+                None if is_outside(automaton.row(last, budget)?, runs.class()) => break,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(Self { states, looping: false }))
+    }
+
+    /// Returns the local mask of the first state.
+    pub(super) fn local(
+        &self,
+        automaton: &Automaton,
+        vocabulary: &Vocabulary,
+        runs: &Runs,
+        framed: bool,
+        budget: &mut Budget,
+    ) -> Result<LocalAndBelow, Error> {
+        let last = self.states.len() - 1;
+        let ends = automaton.row(self.states[0], budget)?.is_accepting();
+        let mut walker = Walker::new(automaton, vocabulary, None, framed, budget);
+        for (length, &state) in self.states.iter().enumerate() {
+            let rests = if self.looping && length == last {
+                runs.rests_from(length)
+            } else {
+                runs.rests(length)
+            };
+            match rests.map_or(Ok(()), |rests| walker.walk(state, rests)) {
+                Ok(()) => {}
+                Err(Stop::Error(error)) => return Err(error),
+                Err(Stop::TooCoarse | Stop::TooMany) => return Err(too_coarse()),
+            }
+        }
+        let longest = if self.looping { runs.longest() } else { last };
+        let Walked { accepted, below, closers, threads, .. } = walker.finish();
+        let mask =
+            TokenMask::from_base(vocabulary.len(), runs.up_to(longest), accepted, Vec::new());
+        Ok((Local { mask, ends, closers, threads }, below))
+    }
+}
+
+/// Returns the one state that every character of `class` leads to from `state`, without a frame.
+pub(super) fn next_in_run(
+    automaton: &Automaton,
+    state: StateId,
+    class: RunClass,
+    budget: &mut Budget,
+) -> Result<Option<StateId>, Error> {
+    let row = automaton.row(state, budget)?;
+    let mut target = None;
+    for byte in class.ascii.iter() {
+        match (row.simple(byte), target) {
+            (Some(next), None) => target = Some(next),
+            (Some(next), Some(known)) if next == known => {}
+            _ => return Ok(None),
+        }
+    }
+    if !class.others {
+        return Ok(target);
+    }
+    for group in UTF8 {
+        let mut states: SmallVec<[StateId; 4]> = smallvec![state];
+        for &(first, last) in *group {
+            let mut next: SmallVec<[StateId; 4]> = SmallVec::new();
+            for &state in &states {
+                let row = automaton.row(state, budget)?;
+                for byte in first..=last {
+                    match row.simple(byte) {
+                        Some(state) if next.contains(&state) => {}
+                        Some(state) => next.push(state),
+                        None => return Ok(None),
+                    }
+                }
+            }
+            states = next;
+        }
+        if states.iter().any(|&state| Some(state) != target) {
+            return Ok(None);
+        }
+    }
+    Ok(target)
+}
+
+/// Returns whether no byte that starts a member of `class` leads anywhere.
+fn is_outside(row: &Row, class: RunClass) -> bool {
+    let live = row.bytes();
+    let members = class.ascii.intersection(&live).is_empty();
+    members && (!class.others || live.iter().all(|byte| byte < 0x80))
+}
+
+/// The byte ranges of all characters from U+0080 on (RFC 3629 section 4).
+const UTF8: &[&[(u8, u8)]] = &[
+    &[(0xc2, 0xdf), (0x80, 0xbf)],
+    &[(0xe0, 0xe0), (0xa0, 0xbf), (0x80, 0xbf)],
+    &[(0xe1, 0xec), (0x80, 0xbf), (0x80, 0xbf)],
+    &[(0xed, 0xed), (0x80, 0x9f), (0x80, 0xbf)],
+    &[(0xee, 0xef), (0x80, 0xbf), (0x80, 0xbf)],
+    &[(0xf0, 0xf0), (0x90, 0xbf), (0x80, 0xbf), (0x80, 0xbf)],
+    &[(0xf1, 0xf3), (0x80, 0xbf), (0x80, 0xbf), (0x80, 0xbf)],
+    &[(0xf4, 0xf4), (0x80, 0x8f), (0x80, 0xbf), (0x80, 0xbf)],
+];

@@ -280,10 +280,6 @@ impl Vocabulary {
         self.index.runs(self, class)
     }
 
-    fn lookup(&self) -> &Lookup {
-        self.lookup.get_or_init(|| Lookup::of_text(self))
-    }
-
     /// Returns where tokens leave plain JSON text, found at the first call.
     pub(crate) fn text_exits(&self) -> &exits::Exits {
         self.index.text_exits(self)

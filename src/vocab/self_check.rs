@@ -191,13 +191,11 @@ impl Loaded {
     }
 
     #[cfg(not(feature = "tokenizers"))]
-    #[expect(clippy::unnecessary_wraps, reason = "fails with the feature `tokenizers`")]
     fn compare_decoder(&self, _: &mut TokenizerReport) -> Result<(), Error> {
         Ok(())
     }
 
     #[cfg(not(feature = "tokenizers"))]
-    #[expect(clippy::unnecessary_wraps, reason = "fails with the feature `tokenizers`")]
     fn decode(&self, _: &str, _: &[TokenId]) -> Result<Option<String>, Error> {
         Ok(None)
     }

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
+use crate::frontend::json_schema;
 use crate::token::{TokenAutomaton, TokenAutomatonSnapshot};
 use crate::vocab::Fingerprint;
 
@@ -118,6 +119,8 @@ pub fn load(path: &Path) -> Result<Arc<TokenAutomaton>, Error> {
 
 /// Reads the parameters of a grammar's lazy parts.
 fn decode_expander(bytes: &[u8]) -> Result<Box<dyn crate::ir::Expander>, Error> {
-    let _ = bytes;
+    if json_schema::is_expander(bytes) {
+        return json_schema::decode_expander(bytes);
+    }
     Err(Error::new(ErrorKind::Artifact, "the lazy parts of the grammar are of an unknown kind"))
 }

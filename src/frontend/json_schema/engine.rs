@@ -1,0 +1,365 @@
+//! The rule families of a schema, expanded when the automaton reaches them: goals, the members of an
+//! object from a position on, the names that may come next as a trie, the elements of an array.
+//!
+//! One object is one rule activation, from `{` to `}`, so that its history register sees all its
+//! additional names; each value inside it is a rule of its own, one for each goal. Everything a family
+//! needs is in its parameters and in tables that are only ever added to, so the same family always
+//! expands to the same language.
+
+use hashbrown::HashMap;
+
+use super::formula::{FormulaId, Formulas};
+use super::matching::Derivatives;
+use super::names::NameId;
+use super::options::{Escapes, Whitespace};
+use super::order::{Order, OrderId, Orders};
+use super::scalar::Languages;
+use super::schema::{Type, id};
+use super::space::Spaces;
+use crate::error::Error;
+use crate::ids::{ExprId, FamilyId, RuleId};
+use crate::ir::chars::Encoding;
+use crate::ir::{Arena, Expander, Liveness, Scope};
+use crate::limits::Budget;
+
+pub(super) type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+id! {
+    /// An object that is half written.
+    ObjectId
+}
+id! {
+    /// An array that is half written.
+    ArrayId
+}
+id! {
+    /// A set of positions in an order, or a list of values.
+    SetId
+}
+
+/// Which names an object may still have: those from a position on that are not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub(super) struct Progress {
+    /// The first position that may come.
+    pub(super) from: u32,
+    /// The positions that do not come again.
+    pub(super) taken: SetId,
+    /// Whether members may come in any order: then a name is taken when it is written. Else all
+    /// positions before it are passed over.
+    pub(super) any: bool,
+}
+
+/// An object that is half written: what its rest must satisfy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub(super) struct Object {
+    /// The names that the schema mentions, in order.
+    pub(super) order: OrderId,
+    /// About the members that follow.
+    pub(super) formula: FormulaId,
+    /// Which names may follow.
+    pub(super) progress: Progress,
+    /// How many arrays and objects are around it, where white space depends on it.
+    pub(super) level: u32,
+}
+
+/// An array that is half written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub(super) struct Array {
+    /// About the elements that follow.
+    pub(super) formula: FormulaId,
+    /// If all elements must differ, the values of the finite kind so far.
+    pub(super) unique: Option<SetId>,
+    /// How many arrays and objects are around it, where white space depends on it.
+    pub(super) level: u32,
+}
+
+/// A family member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub(super) enum Family {
+    /// The values that meet a goal.
+    Value(FormulaId, u32),
+    /// The rest of an object, up to its closing brace; whether no member was written yet.
+    Members(ObjectId, bool),
+    /// The rest of an object from inside a name: the names that may come, as a range of those sorted
+    /// by spelling, which agree in this many bytes.
+    Names(ObjectId, u32, u32, u32),
+    /// The rest of an object after the name at this position.
+    Named(ObjectId, u32),
+    /// The rest of an array, up to its closing bracket; whether no element was written yet.
+    Elements(ArrayId, bool),
+}
+
+/// Interned values of one kind.
+#[derive(Clone, Debug)]
+pub(super) struct Table<T> {
+    items: Vec<T>,
+    ids: Map<T, u32>,
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Table<T> {
+    /// Returns the table of `items`.
+    pub(super) fn restore(items: Vec<T>) -> Self {
+        let number = |i: usize| u32::try_from(i).unwrap_or(u32::MAX);
+        let ids = items.iter().cloned().enumerate().map(|(i, item)| (item, number(i))).collect();
+        Self { items, ids }
+    }
+
+    /// Returns the number of `item`, adding it if it is new.
+    pub(super) fn intern(&mut self, item: T) -> usize {
+        if let Some(&id) = self.ids.get(&item) {
+            return id as usize;
+        }
+        let id = self.items.len();
+        self.items.push(item.clone());
+        self.ids.insert(item, u32::try_from(id).unwrap_or(u32::MAX));
+        id
+    }
+
+    /// Returns the item number `index`.
+    pub(super) fn get(&self, index: usize) -> Option<&T> {
+        self.items.get(index)
+    }
+
+    /// Returns all items.
+    pub(super) fn items(&self) -> &[T] {
+        &self.items
+    }
+}
+
+/// The expander of a schema.
+#[derive(Clone, Debug)]
+pub(super) struct Engine {
+    /// The formulas.
+    pub(super) formulas: Formulas,
+    /// The orders of names.
+    pub(super) orders: Orders,
+    /// Half-written objects.
+    pub(super) objects: Table<Object>,
+    /// Half-written arrays.
+    pub(super) arrays: Table<Array>,
+    /// Sets of positions, and lists of values.
+    pub(super) sets: Table<Box<[u32]>>,
+    /// Family members by number.
+    pub(super) families: Table<Family>,
+    /// The rules of goals.
+    pub(super) rules: Map<(FormulaId, u32), RuleId>,
+    /// The languages of scalars.
+    pub(super) languages: Languages,
+    /// Derivatives, for names of the schema against its patterns.
+    pub(super) derivatives: Derivatives,
+}
+
+impl Engine {
+    /// Returns an engine that has expanded nothing yet.
+    pub(super) fn new(formulas: Formulas) -> Self {
+        Self {
+            formulas,
+            orders: Orders::default(),
+            objects: Table::restore(Vec::new()),
+            arrays: Table::restore(Vec::new()),
+            sets: Table::restore(Vec::new()),
+            families: Table::restore(Vec::new()),
+            rules: Map::default(),
+            languages: Languages::default(),
+            derivatives: Derivatives::default(),
+        }
+    }
+
+    /// Returns the rest that `family` stands for.
+    pub(super) fn lazy(&mut self, arena: &mut Arena, family: Family) -> ExprId {
+        let id = self.families.intern(family);
+        match FamilyId::from_index(id) {
+            Some(id) => arena.lazy(id),
+            None => Arena::EMPTY,
+        }
+    }
+
+    /// Returns the white space inside the array or object at `level`.
+    pub(super) fn spaces(&self, arena: &mut Arena, level: u32) -> Spaces {
+        Spaces::new(arena, self.formulas.program.options.whitespace, level)
+    }
+
+    /// Returns the level inside an array or object at `level`.
+    pub(super) fn below(&self, level: u32) -> u32 {
+        match self.formulas.program.options.whitespace {
+            Whitespace::Pretty(_) => level.saturating_add(1),
+            _ => 0,
+        }
+    }
+
+    /// Returns how strings are spelled.
+    pub(super) fn encoding(&self) -> Encoding {
+        match self.formulas.program.options.escapes {
+            Escapes::Any => Encoding::JsonAny,
+            Escapes::Canonical => Encoding::JsonCanonical,
+        }
+    }
+
+    /// Returns the values that meet `goal`, as a call of its rule.
+    pub(super) fn call(&mut self, scope: &mut Scope<'_>, goal: FormulaId, level: u32) -> ExprId {
+        if goal == Formulas::no() {
+            return Arena::EMPTY;
+        }
+        if let Some(&rule) = self.rules.get(&(goal, level)) {
+            return scope.arena.call(rule);
+        }
+        let rule = scope.declare(self.formulas.describe(goal));
+        self.rules.insert((goal, level), rule);
+        let body = self.lazy(scope.arena, Family::Value(goal, level));
+        scope.define(rule, body);
+        scope.arena.call(rule)
+    }
+
+    /// Returns the values that meet `goal`.
+    pub(super) fn expand_value(
+        &mut self,
+        goal: FormulaId,
+        level: u32,
+        scope: &mut Scope<'_>,
+    ) -> Result<ExprId, Error> {
+        let mut parts = Vec::new();
+        for t in Type::ALL {
+            let formula = self.formulas.split(goal, t)?;
+            if formula == Formulas::no() {
+                continue;
+            }
+            parts.push(match t {
+                Type::Null => scope.arena.literal(b"null"),
+                Type::False => scope.arena.literal(b"false"),
+                Type::True => scope.arena.literal(b"true"),
+                Type::Number => self.languages.number(&mut self.formulas, scope.arena, formula)?,
+                Type::String => self.string(scope.arena, formula, self.encoding())?,
+                Type::Array => {
+                    let open = scope.arena.byte(b'[');
+                    let rest = self.array(scope.arena, formula, level)?;
+                    scope.arena.concat2(open, rest)
+                }
+                Type::Object => {
+                    let open = scope.arena.byte(b'{');
+                    let object = self.whole_object(goal, formula, level)?;
+                    let rest = self.members(scope.arena, object, true);
+                    scope.arena.concat2(open, rest)
+                }
+            });
+        }
+        Ok(scope.arena.alt(&parts))
+    }
+
+    /// Returns an object without members yet, for a goal split by type.
+    pub(super) fn whole_object(
+        &mut self,
+        goal: FormulaId,
+        formula: FormulaId,
+        level: u32,
+    ) -> Result<Object, Error> {
+        let order = self.order_of(goal)?;
+        Ok(Object { order, formula, progress: self.start(), level })
+    }
+
+    /// Returns the strings that satisfy `formula`, with their quotes.
+    pub(super) fn string(
+        &mut self,
+        arena: &mut Arena,
+        formula: FormulaId,
+        encoding: Encoding,
+    ) -> Result<ExprId, Error> {
+        let text = self.languages.string(&mut self.formulas, arena, formula, encoding)?;
+        Ok(quoted(arena, text))
+    }
+
+    /// Returns the order of the names that `goal` mentions.
+    fn order_of(&mut self, goal: FormulaId) -> Result<OrderId, Error> {
+        if let Some(known) = self.orders.of_goal(goal) {
+            return Ok(known);
+        }
+        let names = self.formulas.names_of(goal)?;
+        Ok(self.orders.add(goal, names, &self.formulas.program.document))
+    }
+
+    /// Returns a new budget for work that one expansion may take.
+    pub(super) fn budget(&self) -> Budget {
+        Budget::new("compile_work", self.formulas.program.limits.compile_work)
+    }
+
+    /// Returns the spelling of a name, without quotes.
+    pub(super) fn spelling(&self, name: NameId) -> Vec<u8> {
+        let mut text = Vec::new();
+        let names = &self.formulas.program.document.names;
+        crate::ir::chars::write_json_canonical(names.get(name), &mut text);
+        text
+    }
+
+    /// Returns the order of names of an object.
+    pub(super) fn order(&self, object: &Object) -> &Order {
+        self.orders.get(object.order)
+    }
+}
+
+/// Returns `text` between quotes.
+pub(super) fn quoted(arena: &mut Arena, text: ExprId) -> ExprId {
+    let quote = arena.byte(b'"');
+    arena.concat(&[quote, text, quote])
+}
+
+impl Expander for Engine {
+    fn expand(&mut self, family: FamilyId, scope: &mut Scope<'_>) -> Result<ExprId, Error> {
+        let Some(&family) = self.families.get(family.index()) else { return Ok(Arena::EMPTY) };
+        let expr = match family {
+            Family::Value(goal, level) => self.expand_value(goal, level, scope)?,
+            Family::Members(id, first) => self.expand_members(id, first, scope)?,
+            Family::Names(id, low, high, depth) => {
+                self.expand_names(id, low, high, depth, scope)?
+            }
+            Family::Named(id, position) => self.expand_named(id, position, scope)?,
+            Family::Elements(id, first) => self.expand_elements(id, first, scope)?,
+        };
+        self.formulas.check()?;
+        scope.arena.check()?;
+        Ok(expr)
+    }
+
+    fn liveness(&mut self, family: FamilyId, scope: &mut Scope<'_>) -> Result<Liveness, Error> {
+        let Some(&family) = self.families.get(family.index()) else { return Ok(Liveness::Dead) };
+        let liveness = self.decide_liveness(family, scope)?;
+        self.formulas.check()?;
+        Ok(liveness)
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Expander> {
+        Box::new(self.clone())
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        super::codec::encode(self)
+    }
+}
+
+impl Formulas {
+    /// Returns a name for the values that meet `goal`, for messages.
+    pub(super) fn describe(&self, goal: FormulaId) -> String {
+        use super::formula::Atom;
+        /// More places than this are not listed.
+        const MOST: usize = 4;
+        let document = &self.program.document;
+        let mut places: Vec<_> = self
+            .atoms_of(goal)
+            .into_iter()
+            .filter_map(|(atom, ..)| match *self.atom(atom) {
+                Atom::Schema(node, _) => Some(self.program.schemas.node(node).value),
+                Atom::Equal(value) => Some(value),
+                _ => None,
+            })
+            .collect();
+        places.sort_unstable();
+        let mut name = String::new();
+        for (i, &place) in places.iter().enumerate().take(MOST) {
+            name.push_str(if i == 0 { "#" } else { " #" });
+            name.push_str(&document.pointer(place));
+        }
+        match places.len() {
+            0 => "any value".to_owned(),
+            count if count > MOST => format!("{name} and {} more", count - MOST),
+            _ => name,
+        }
+    }
+}

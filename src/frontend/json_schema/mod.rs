@@ -4,7 +4,7 @@
 //! The text is parsed into a flat table ([`document`]), references are resolved ([`sources`]), keywords
 //! are parsed ([`read`]). A value must meet a *goal*, a boolean formula over schemas ([`formula`]), which
 //! is split by type ([`split`]): scalars become regular languages ([`scalar`]), objects and arrays
-//! formulas that are consumed member by member ([`object`], [`array`], [`outcomes`]). The automaton asks
+//! formulas that are consumed member by member ([`object`], [`mod@array`], [`outcomes`]). The automaton asks
 //! for these one at a time ([`engine`]), so what no output visits costs nothing.
 
 mod array;

@@ -4,7 +4,7 @@
 //! comes an [`crate::ids::ExprId`] whose language is exactly the texts that the pattern matches. A
 //! sub-pattern without assertions is translated node by node. An assertion restricts what may stand
 //! after it, so it is translated with the language of the rest of the text at hand
-//! ([`lower`]); what it may ask about the text before it is a finite *class*, and there is one rest
+//! ([`mod@lower`]); what it may ask about the text before it is a finite *class*, and there is one rest
 //! for each class. Unbounded loops around assertions, and look-behind longer than one character, go
 //! through a small alternating automaton over characters ([`machine`]), whose equations are solved by
 //! Arden's lemma ([`solve`]).

@@ -33,7 +33,7 @@ use crate::ir::Arena;
 use crate::ir::chars::Encoding;
 use crate::limits::Limits;
 
-/// The names of the formats that [`format`] knows.
+/// The names of the formats that [`format()`] knows.
 pub const NAMES: [&str; 17] = [
     "date",
     "date-time",
@@ -54,7 +54,7 @@ pub const NAMES: [&str; 17] = [
     "uuid",
 ];
 
-/// Returns whether [`format`] knows `name`. Names are case-sensitive.
+/// Returns whether [`format()`] knows `name`. Names are case-sensitive.
 #[must_use]
 pub fn is_known(name: &str) -> bool {
     NAMES.contains(&name)

@@ -205,7 +205,7 @@ impl Formulas {
                 }
             }
             let numbers = self.split(goal, Type::Number)?;
-            if numbers != Self::no() && self.listed_values(numbers).is_none() {
+            if numbers != Self::no() && self.listed_values(numbers, Type::Number).is_none() {
                 return Ok(false);
             }
         }

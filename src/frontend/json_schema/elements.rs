@@ -155,7 +155,7 @@ impl Engine {
             };
             return Ok(Some(vec![(t as u32, scope.arena.literal(text))]));
         }
-        let Some(names) = self.formulas.listed_values(formula) else { return Ok(None) };
+        let Some(names) = self.formulas.listed_values(formula, t) else { return Ok(None) };
         let mut values = Vec::with_capacity(names.len());
         for name in names {
             // The numbers of texts begin after those of the constants; a string and a number of one
@@ -189,20 +189,14 @@ pub(super) const NOT_UNIQUE: &str =
 impl Formulas {
     /// Returns the texts of the list that a conjunction restricts its value to, if there is one and it
     /// is short.
-    pub(super) fn listed_values(&self, formula: FormulaId) -> Option<Vec<super::names::NameId>> {
+    pub(super) fn listed_values(
+        &self,
+        formula: FormulaId,
+        t: Type,
+    ) -> Option<Vec<super::names::NameId>> {
         /// More values than this are remembered by the register and not by the state.
         const FEW_VALUES: usize = 64;
-        self.conjuncts(formula).into_iter().find_map(|part| {
-            let super::formula::Formula::Literal { atom, positive: true } = self.get(part) else {
-                return None;
-            };
-            let list = match self.atom(*atom) {
-                Atom::Strings(list) if self.list(*list).len() <= FEW_VALUES => *list,
-                Atom::Numbers(list) => *list,
-                _ => return None,
-            };
-            Some(self.list(list).to_vec())
-        })
+        self.listed(formula).filter(|names| t == Type::Number || names.len() <= FEW_VALUES)
     }
 
     /// Returns formulas without [`Atom::Unique`] whose union is `formula`, each with whether the

@@ -178,11 +178,78 @@ pub(super) struct Formulas {
     bounds_ids: Map<NumberConstraint, BoundsId>,
     /// The dynamic scopes.
     pub(super) scopes: Scopes,
-    /// Goals split by type.
-    pub(super) split: Map<(FormulaId, Type), FormulaId>,
-    /// Schemas (by their literals) split by type.
-    pub(super) schema_split: Map<(FormulaId, Type), FormulaId>,
+    /// Goals, and schemas by their literals, split by type.
+    pub(super) split: Split,
     overflow: bool,
+}
+
+/// What was split by type so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Split {
+    goals: Map<(FormulaId, Type), FormulaId>,
+    schemas: Map<(FormulaId, Type), FormulaId>,
+    /// What was added under a comparison of branches, which may itself need to split schemas.
+    comparing: Option<Comparison>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Comparison {
+    goals: Vec<(FormulaId, Type)>,
+    schemas: Vec<(FormulaId, Type)>,
+    /// Whether another comparison was left out under it.
+    cut_short: bool,
+}
+
+impl Split {
+    /// Returns the formula of a goal.
+    pub(super) fn goal(&self, goal: FormulaId, t: Type) -> Option<FormulaId> {
+        self.goals.get(&(goal, t)).copied()
+    }
+
+    /// Returns the formula of a schema.
+    pub(super) fn schema(&self, literal: FormulaId, t: Type) -> Option<FormulaId> {
+        self.schemas.get(&(literal, t)).copied()
+    }
+
+    /// Adds the formula of a goal.
+    pub(super) fn add_goal(&mut self, goal: FormulaId, t: Type, formula: FormulaId) {
+        self.goals.insert((goal, t), formula);
+        if let Some(comparison) = &mut self.comparing {
+            comparison.goals.push((goal, t));
+        }
+    }
+
+    /// Adds the formula of a schema.
+    pub(super) fn add_schema(&mut self, literal: FormulaId, t: Type, formula: FormulaId) {
+        self.schemas.insert((literal, t), formula);
+        if let Some(comparison) = &mut self.comparing {
+            comparison.schemas.push((literal, t));
+        }
+    }
+
+    /// Begins a comparison of branches; returns false if one is under way, which must not nest: a schema
+    /// may contain itself.
+    pub(super) fn begin_comparison(&mut self) -> bool {
+        if let Some(comparison) = &mut self.comparing {
+            comparison.cut_short = true;
+            return false;
+        }
+        self.comparing = Some(Comparison::default());
+        true
+    }
+
+    /// Ends a comparison. What was split under it is forgotten if it was split with less care.
+    pub(super) fn end_comparison(&mut self) {
+        let Some(comparison) = self.comparing.take() else { return };
+        if comparison.cut_short {
+            for key in comparison.goals {
+                self.goals.remove(&key);
+            }
+            for key in comparison.schemas {
+                self.schemas.remove(&key);
+            }
+        }
+    }
 }
 
 /// What of [`Formulas`] is saved.
@@ -210,8 +277,7 @@ impl Formulas {
             bounds: Vec::new(),
             bounds_ids: Map::default(),
             scopes: Scopes::default(),
-            split: Map::default(),
-            schema_split: Map::default(),
+            split: Split::default(),
             overflow: false,
         };
         let (no, yes) = (formulas.intern(Formula::False), formulas.intern(Formula::True));

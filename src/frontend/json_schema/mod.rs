@@ -11,6 +11,7 @@ mod array;
 mod atoms;
 mod check;
 mod codec;
+mod disjoint;
 mod document;
 mod elements;
 mod engine;

@@ -4,7 +4,7 @@
 use hashbrown::HashMap;
 
 use super::document::{Document, Kind};
-use super::formula::{Atom, Formula, FormulaId, Formulas};
+use super::formula::{Atom, FormulaId, Formulas};
 use super::names::NameId;
 use super::schema::{Keyword, NodeId, Type, id};
 use super::split::Situated;
@@ -222,13 +222,7 @@ impl Formulas {
     ) -> Result<Vec<NameId>, Error> {
         let goal = self.schema(node, scope);
         let formula = self.split(goal, Type::String)?;
-        let listed = self.conjuncts(formula).into_iter().find_map(|part| match self.get(part) {
-            Formula::Literal { atom, positive: true } => match self.atom(*atom) {
-                Atom::Strings(list) => Some(self.list(*list).to_vec()),
-                _ => None,
-            },
-            _ => None,
-        });
+        let listed = self.listed(formula);
         Ok(listed.unwrap_or_default())
     }
 }

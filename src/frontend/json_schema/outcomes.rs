@@ -215,40 +215,8 @@ impl Formulas {
     fn is_finite(&mut self, goal: FormulaId) -> Result<bool, Error> {
         for t in [Type::Number, Type::String, Type::Array, Type::Object] {
             let formula = self.split(goal, t)?;
-            let listed = |formulas: &Self, part: FormulaId| match formulas.get(part) {
-                Formula::Literal { atom, positive: true } => {
-                    matches!(formulas.atom(*atom), Atom::Strings(_) | Atom::Numbers(_))
-                }
-                _ => false,
-            };
-            let finite =
-                formula == Self::no() || self.conjuncts(formula).iter().any(|&p| listed(self, p));
+            let finite = formula == Self::no() || self.listed(formula).is_some();
             if !finite {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Returns whether plainly no value meets both goals.
-    fn excludes(&mut self, a: FormulaId, b: FormulaId) -> Result<bool, Error> {
-        if a == self.not(b) {
-            return Ok(true);
-        }
-        if self.types(a)?.is_disjoint(self.types(b)?) {
-            return Ok(true);
-        }
-        for t in Type::ALL {
-            let (a, b) = (self.split(a, t)?, self.split(b, t)?);
-            let scalar = matches!(t, Type::Number | Type::String);
-            let both = if scalar || a == Self::yes() || b == Self::yes() {
-                self.and(&[a, b])
-            } else if a == Self::no() || b == Self::no() {
-                Self::no()
-            } else {
-                Self::yes()
-            };
-            if both != Self::no() {
                 return Ok(false);
             }
         }

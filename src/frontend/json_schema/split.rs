@@ -85,7 +85,7 @@ impl Formulas {
 
     /// Returns the formula of `goal` for values of type `t`.
     pub(super) fn split(&mut self, goal: FormulaId, t: Type) -> Result<FormulaId, Error> {
-        if let Some(&known) = self.split.get(&(goal, t)) {
+        if let Some(known) = self.split.goal(goal, t) {
             return Ok(known);
         }
         let schemas: Vec<Situated> = self
@@ -107,19 +107,19 @@ impl Formulas {
             })
         })?;
         let result = self.without_unknowns(result)?;
-        self.split.insert((goal, t), result);
+        self.split.add_goal(goal, t, result);
         Ok(result)
     }
 
     /// Returns the formula of a schema that was split before.
     fn split_of(&mut self, situated: Situated, t: Type) -> FormulaId {
         let literal = self.literal(Atom::Schema(situated.0, situated.1));
-        self.schema_split.get(&(literal, t)).copied().unwrap_or(Self::no())
+        self.split.schema(literal, t).unwrap_or(Self::no())
     }
 
     fn is_split(&mut self, situated: Situated, t: Type) -> bool {
         let literal = self.literal(Atom::Schema(situated.0, situated.1));
-        self.schema_split.contains_key(&(literal, t))
+        self.split.schema(literal, t).is_some()
     }
 
     fn split_schema(&mut self, root: Situated, t: Type) -> Result<(), Error> {
@@ -155,7 +155,7 @@ impl Formulas {
             }
             let formula = if excluded { Self::no() } else { self.conjunction((node, scope), t)? };
             let literal = self.literal(Atom::Schema(node, scope));
-            self.schema_split.insert((literal, t), formula);
+            self.split.add_schema(literal, t, formula);
             self.check()?;
             stack.pop();
         }
@@ -187,7 +187,7 @@ impl Formulas {
                 | Keyword::If { .. }
                 | Keyword::Ref(..)
                 | Keyword::DynamicRef { .. }
-                | Keyword::RecursiveRef(..) => self.applied(keyword, scope, t),
+                | Keyword::RecursiveRef(..) => self.applied(keyword, scope, t)?,
                 _ => match t {
                     Type::Number => self.of_number(keyword),
                     Type::String => self.of_string(keyword),
@@ -201,12 +201,17 @@ impl Formulas {
         Ok(self.and(&parts))
     }
 
-    fn applied(&mut self, keyword: &Keyword, scope: ScopeId, t: Type) -> FormulaId {
+    fn applied(
+        &mut self,
+        keyword: &Keyword,
+        scope: ScopeId,
+        t: Type,
+    ) -> Result<FormulaId, Error> {
         let situated = self.in_place(keyword, scope);
         let parts: Vec<_> = situated.iter().map(|&part| self.split_of(part, t)).collect();
-        match keyword {
+        Ok(match keyword {
             Keyword::AnyOf(_) => self.or(&parts),
-            Keyword::OneOf(_) => self.one(&parts),
+            Keyword::OneOf(_) => self.one_of(&parts, t)?,
             Keyword::Not(_) => {
                 let part = parts.first().copied().unwrap_or(Self::no());
                 self.not(part)
@@ -226,7 +231,7 @@ impl Formulas {
                 self.and(&[yes, no])
             }
             _ => self.and(&parts),
-        }
+        })
     }
 
     fn of_number(&mut self, keyword: &Keyword) -> FormulaId {

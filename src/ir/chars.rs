@@ -223,6 +223,15 @@ fn hex_ranges(arena: &mut Arena, ranges: &[(u32, u32)], digits: u32) -> ExprId {
         return if ranges.is_empty() { Arena::EMPTY } else { Arena::EPSILON };
     }
     let width = 1_u32 << (4 * (digits - 1));
+    if let [(0, end)] = *ranges
+        && end == 16 * width - 1
+    {
+        // All of them: without this, every number of four digits would be visited.
+        let any: ByteSet = (b'0'..=b'9').chain(b'a'..=b'f').chain(b'A'..=b'F').collect();
+        let any = arena.bytes(any);
+        let tail = hex_ranges(arena, &[(0, width - 1)], digits - 1);
+        return arena.concat2(any, tail);
+    }
     let mut branches: Vec<(ByteSet, ExprId)> = Vec::new();
     for digit in 0..16_u32 {
         let (low, high) = (digit * width, digit * width + width - 1);

@@ -61,7 +61,8 @@ impl Formulas {
     fn told_apart(&mut self, parts: &[FormulaId]) -> Result<bool, Error> {
         let Some(&first) = parts.first() else { return Ok(false) };
         for name in self.required_names(first) {
-            let mut seen: HashMap<(bool, NameId), (), foldhash::fast::RandomState> = HashMap::default();
+            let mut seen: HashMap<(bool, NameId), (), foldhash::fast::RandomState> =
+                HashMap::default();
             let mut apart = true;
             for &part in parts {
                 let required = self.required_names(part).contains(&name);

@@ -8,7 +8,7 @@ use super::options::PropertyOrder;
 use super::schema::{Type, TypeSet};
 use crate::error::Error;
 use crate::ids::ExprId;
-use crate::ir::chars::{self, Encoding};
+use crate::ir::chars::Encoding;
 use crate::ir::{Arena, Scope, UNBOUNDED};
 use crate::limits::BudgetExceeded;
 
@@ -357,8 +357,8 @@ impl Engine {
     }
 
     /// Returns the languages, without quotes, whose intersection is the names not in the order.
-    fn unmentioned(&self, object: &Object, arena: &mut Arena) -> Vec<ExprId> {
-        let any = chars::any_text(arena, Encoding::JsonCanonical);
+    fn unmentioned(&mut self, object: &Object, arena: &mut Arena) -> Vec<ExprId> {
+        let any = self.languages.any_string(arena, Encoding::JsonCanonical);
         let sorted = &self.order(object).sorted;
         if sorted.is_empty() {
             return vec![any];

@@ -25,9 +25,25 @@ pub(super) struct Languages {
     strings: Map<(FormulaId, Encoding), ExprId>,
     numbers: Map<FormulaId, ExprId>,
     patterns: Map<(PatternId, Encoding), ExprId>,
+    formats: Map<(NameId, Encoding), ExprId>,
+    characters: Map<Encoding, ExprId>,
 }
 
 impl Languages {
+    /// Returns any one character.
+    fn character(&mut self, arena: &mut Arena, encoding: Encoding) -> ExprId {
+        *self
+            .characters
+            .entry(encoding)
+            .or_insert_with(|| chars::char_class(arena, &chars::all_chars(), encoding))
+    }
+
+    /// Returns all strings, without quotes.
+    pub(super) fn any_string(&mut self, arena: &mut Arena, encoding: Encoding) -> ExprId {
+        let any = self.character(arena, encoding);
+        arena.star(any)
+    }
+
     /// Returns the strings that satisfy `formula`, without quotes.
     pub(super) fn string(
         &mut self,
@@ -50,7 +66,7 @@ impl Languages {
                     let parts = self.known_strings(&parts, encoding);
                     arena.alt(&parts)
                 }
-                Formula::True => chars::any_text(arena, encoding),
+                Formula::True => self.any_string(arena, encoding),
                 Formula::Literal { .. } => {
                     self.string_conjunction(formulas, arena, &[id], encoding)?
                 }
@@ -88,18 +104,24 @@ impl Languages {
             };
             let expr = match *formulas.atom(atom) {
                 Atom::Length(min, max) => {
-                    let any = chars::char_class(arena, &chars::all_chars(), encoding);
+                    let any = self.character(arena, encoding);
                     arena.repeat(any, min, max)
                 }
                 Atom::Pattern(id) => self.pattern(formulas, arena, id, encoding)?,
                 Atom::Format(name) => {
-                    let name = formulas.program.document.names.get(name);
-                    format::format(arena, name, encoding)?.unwrap_or(Arena::ALL)
+                    if let Some(&known) = self.formats.get(&(name, encoding)) {
+                        known
+                    } else {
+                        let text = formulas.program.document.names.get(name);
+                        let expr = format::format(arena, text, encoding)?.unwrap_or(Arena::ALL);
+                        self.formats.insert((name, encoding), expr);
+                        expr
+                    }
                 }
                 Atom::Strings(list) => {
                     let list = formulas.list(list);
                     if !positive && list.len() > MAX_RESPELLED {
-                        all.push(chars::any_text(arena, Encoding::JsonCanonical));
+                        all.push(self.any_string(arena, Encoding::JsonCanonical));
                         within_text = true;
                     }
                     strings_of(formulas, arena, list, positive, encoding)
@@ -110,7 +132,7 @@ impl Languages {
             all.push(if positive { expr } else { arena.not(expr) });
         }
         if !within_text {
-            all.push(chars::any_text(arena, encoding));
+            all.push(self.any_string(arena, encoding));
         }
         Ok(arena.and(&all))
     }

@@ -201,12 +201,7 @@ impl Formulas {
         Ok(self.and(&parts))
     }
 
-    fn applied(
-        &mut self,
-        keyword: &Keyword,
-        scope: ScopeId,
-        t: Type,
-    ) -> Result<FormulaId, Error> {
+    fn applied(&mut self, keyword: &Keyword, scope: ScopeId, t: Type) -> Result<FormulaId, Error> {
         let situated = self.in_place(keyword, scope);
         let parts: Vec<_> = situated.iter().map(|&part| self.split_of(part, t)).collect();
         Ok(match keyword {

@@ -7,6 +7,7 @@
 
 mod artifact;
 mod gbnf;
+mod generate;
 mod json_schema;
 mod layering;
 mod masks;

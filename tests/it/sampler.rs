@@ -127,7 +127,9 @@ fn the_least_budget_suffices_and_less_is_an_error_at_the_start() {
 fn a_budget_holds_against_a_model_that_never_wants_to_end() {
     // The model always wants another level, or another letter.
     let nest = "root ::= \"(\" root? \")\"";
-    for (grammar, wanted) in [(JSON, "[["), (JSON, "a"), (nest, "("), (ARITHMETIC, "12")] {
+    for (grammar, wanted) in
+        [(JSON, "[["), (JSON, "a"), (nest, "("), (ARITHMETIC, "("), (ARITHMETIC, "12")]
+    {
         for budget in [4, 5, 9, 40, 400] {
             let mut sampler = sampler(grammar, Policy::greedy().max_tokens(tokens(budget)));
             let want = [(token(wanted), 9.0), (token("\""), 5.0), (token("["), 3.0)];

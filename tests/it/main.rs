@@ -6,10 +6,12 @@
 )]
 
 mod artifact;
+mod cli;
 mod gbnf;
 mod generate;
 mod json_schema;
 mod layering;
 mod masks;
+mod readme;
 mod sampler;
 mod schemas;

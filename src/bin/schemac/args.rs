@@ -1,0 +1,260 @@
+//! The command line: one structure per command, and those that commands share.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::exit;
+use crate::json_args::JsonArgs;
+use crate::json_text::Spacing;
+use crate::output::{ColorChoice, Format};
+
+/// Constrained structured output: JSON Schema, regex and GBNF grammars compiled to token masks.
+#[derive(Debug, Parser)]
+#[command(name = "schemac", version, max_term_width = 100, after_help = exit::HELP)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// The form of results on standard output.
+    #[arg(long, global = true, value_enum, default_value_t)]
+    pub format: Format,
+
+    /// When to use colours.
+    #[arg(long, global = true, value_enum, default_value_t)]
+    pub color: ColorChoice,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compile a grammar against a vocabulary and save it as an artifact.
+    Compile(CompileArgs),
+    /// Tell whether a text matches a grammar, and where it stops matching.
+    Check(CheckArgs),
+    /// Generate texts that match a grammar.
+    Generate(GenerateArgs),
+    /// Describe a tokenizer file and check it against its own decoder.
+    Tokenizer(TokenizerArgs),
+    /// Describe a grammar, its automaton, and the legal tokens after a text.
+    Explain(ExplainArgs),
+    /// Run test suites.
+    Suite(SuiteArgs),
+}
+
+/// What to compile.
+#[derive(Args, Debug)]
+#[group(skip)]
+pub(crate) struct GrammarArgs {
+    /// A grammar or artifact; its kind is told by its extension (.json, .gbnf, .regex, .schemac),
+    /// else by its content. `-` is standard input.
+    #[arg(value_name = "GRAMMAR", required_unless_present_any = ["schema", "regex", "gbnf"],
+          conflicts_with_all = ["schema", "regex", "gbnf"])]
+    pub file: Option<PathBuf>,
+
+    /// A file with a JSON Schema.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["regex", "gbnf"])]
+    pub schema: Option<PathBuf>,
+
+    /// A regular expression; it must match the whole output.
+    #[arg(long, value_name = "REGEX", conflicts_with = "gbnf", allow_hyphen_values = true)]
+    pub regex: Option<String>,
+
+    /// A file with a GBNF grammar.
+    #[arg(long, value_name = "FILE")]
+    pub gbnf: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub vocabulary: VocabularyArgs,
+
+    #[command(flatten)]
+    pub json: JsonArgs,
+
+    #[command(flatten)]
+    pub limits: LimitArgs,
+}
+
+/// Which vocabulary to compile for.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Vocabulary")]
+pub(crate) struct VocabularyArgs {
+    /// A Hugging Face `tokenizer.json` or a folder with one, a GGUF model, a tiktoken rank file or a
+    /// `tekken.json`. Without one, the embedded vocabulary is used.
+    #[arg(long, value_name = "FILE")]
+    pub tokenizer: Option<PathBuf>,
+
+    /// A token that ends the output, by name or id, instead of those that the file names. May be
+    /// given several times.
+    #[arg(long, value_name = "TOKEN")]
+    pub end_token: Vec<String>,
+}
+
+/// Bounds on work and memory.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArgs {
+    /// Sets one bound of the engine, such as `states=200000`. May be given several times; the
+    /// error of an exceeded bound names it.
+    #[arg(long, value_name = "NAME=NUMBER", value_parser = budget)]
+    pub budget: Vec<(String, u64)>,
+}
+
+fn budget(text: &str) -> Result<(String, u64), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=NUMBER")?;
+    let value = value.replace('_', "").parse().map_err(|error| format!("{value:?}: {error}"))?;
+    Ok((name.to_owned(), value))
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompileArgs {
+    #[command(flatten)]
+    pub grammar: GrammarArgs,
+
+    /// Where to write the artifact. By default, the name of the grammar's file with the extension
+    /// `.schemac`, in the current folder.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Do not explore the automaton beforehand: a small file, whose masks are computed in use.
+    #[arg(long)]
+    pub lazy: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub grammar: GrammarArgs,
+
+    /// The text.
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["text_file", "lines"], allow_hyphen_values = true)]
+    pub text: Option<String>,
+
+    /// A file with the text; `-` is standard input, and so is neither `--text` nor this. One line
+    /// break at its end is not part of the text.
+    #[arg(long = "file", id = "text_file", value_name = "FILE")]
+    pub text_file: Option<PathBuf>,
+
+    /// Take each line of the file as a text.
+    #[arg(long)]
+    pub lines: bool,
+
+    /// How many legal tokens to show.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    pub tokens: usize,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct GenerateArgs {
+    #[command(flatten)]
+    pub grammar: GrammarArgs,
+
+    /// How many texts to generate.
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 1)]
+    pub count: u64,
+
+    /// The seed of the first text; each further one has the next.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub seed: u64,
+
+    /// The most tokens of a text. Near them, the text takes its shortest way to its end, so that it
+    /// is always complete.
+    #[arg(long, value_name = "NUMBER", default_value = "1000")]
+    pub max_tokens: NonZeroUsize,
+
+    /// A GGUF model to ask for logits. Without one, they are random: the texts are valid and
+    /// meaningless.
+    #[arg(long, value_name = "FILE", help_heading = "Model")]
+    pub model: Option<PathBuf>,
+
+    /// What to tell the model.
+    #[arg(long, value_name = "TEXT", requires = "model", help_heading = "Model")]
+    pub prompt: Option<String>,
+
+    /// Divides the logits; 0 takes the most probable legal token.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1.0, help_heading = "Sampling")]
+    pub temperature: f64,
+
+    /// Keep only so many tokens of the highest probability.
+    #[arg(long, value_name = "NUMBER", help_heading = "Sampling")]
+    pub top_k: Option<NonZeroUsize>,
+
+    /// Keep the most probable tokens whose probabilities sum to this.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1.0, help_heading = "Sampling")]
+    pub top_p: f64,
+
+    /// Keep the tokens with at least this part of the highest probability.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.0, help_heading = "Sampling")]
+    pub min_p: f64,
+
+    /// Divide the logits of tokens that were there before.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1.0, help_heading = "Sampling")]
+    pub repetition_penalty: f64,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    pub grammar: GrammarArgs,
+
+    /// Show what is legal after this text.
+    #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
+    pub at: String,
+
+    /// How many legal tokens to show.
+    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+    pub tokens: usize,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TokenizerArgs {
+    /// A Hugging Face `tokenizer.json` or a folder with one, a GGUF model, a tiktoken rank file or a
+    /// `tekken.json`. Without one, the embedded vocabulary is described.
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+
+    /// A token that ends the output, by name or id, instead of those that the file names. May be
+    /// given several times.
+    #[arg(long, value_name = "TOKEN")]
+    pub end_token: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SuiteArgs {
+    /// Suite files, or folders of them: lines of schemas with instances, official
+    /// JSON-Schema-Test-Suite files, lines of grammars with accepted and refused texts.
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub vocabulary: VocabularyArgs,
+
+    #[command(flatten)]
+    pub json: JsonArgs,
+
+    #[command(flatten)]
+    pub limits: LimitArgs,
+
+    /// How many cases to run at a time. Times are truest with 1.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: u16,
+
+    /// Run only so many cases.
+    #[arg(long, value_name = "NUMBER")]
+    pub limit: Option<usize>,
+
+    /// Run only cases whose names contain this.
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+
+    /// How the instances of schemas are spelled.
+    #[arg(long, value_enum, default_value_t = Spacing::Compact)]
+    pub spacing: Spacing,
+
+    /// Leave the times of single masks out of the JSON.
+    #[arg(long)]
+    pub no_mask_times: bool,
+
+    /// Give a case up after so many seconds.
+    #[arg(long, value_name = "NUMBER", default_value_t = 60)]
+    pub case_seconds: u64,
+}

@@ -1,0 +1,126 @@
+//! `schemac explain`: a grammar, its automaton, and what is legal after a text.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use schemac::StepError;
+use schemac::token::Matcher;
+use serde_json::{Value, json};
+
+use crate::args::ExplainArgs;
+use crate::describe;
+use crate::exit::{Failure, MISMATCH};
+use crate::grammar::{self, Compiled};
+use crate::legal::Legal;
+use crate::output::Output;
+use crate::source::Language;
+
+/// Runs the command.
+pub(crate) fn run(args: &ExplainArgs, output: Output) -> Result<ExitCode, Failure> {
+    let compiled = grammar::compile(&args.grammar)?;
+    let mut matcher = Matcher::new(Arc::clone(&compiled.automaton));
+    let stopped_at = match matcher.accept_bytes(args.at.as_bytes()) {
+        Ok(()) => None,
+        Err(StepError::BytesRejected { legal_prefix, .. }) => {
+            matcher.accept_bytes(&args.at.as_bytes()[..legal_prefix])?;
+            Some(legal_prefix)
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let explanation = Explanation {
+        at: &args.at,
+        stopped_at,
+        legal: Legal::at(&mut matcher, args.tokens)?,
+        completion: matcher.shortest_completion()?,
+        choices: choices(args, &compiled),
+        compiled: &compiled,
+    };
+    output.result(|| explanation.to_text(), || explanation.to_json())?;
+    Ok(if stopped_at.is_none() { ExitCode::SUCCESS } else { ExitCode::from(MISMATCH) })
+}
+
+/// Returns the choices of JSON that are in force: those of the arguments for a schema, none
+/// otherwise.
+fn choices(args: &ExplainArgs, compiled: &Compiled) -> Value {
+    match compiled.language {
+        Some(Language::Schema) => json!(args.grammar.json.options()),
+        _ => Value::Null,
+    }
+}
+
+struct Explanation<'a> {
+    compiled: &'a Compiled,
+    choices: Value,
+    at: &'a str,
+    /// How many bytes of `at` are legal, if not all.
+    stopped_at: Option<usize>,
+    legal: Legal,
+    completion: Vec<u8>,
+}
+
+impl Explanation<'_> {
+    fn to_text(&self) -> String {
+        let automaton = &self.compiled.automaton;
+        let vocabulary = automaton.vocabulary();
+        let stats = automaton.stats();
+        let mut lines = vec![
+            format!(
+                "grammar: {}, {} rules, {} expressions",
+                self.compiled.kind(),
+                self.compiled.rules(),
+                stats.expressions
+            ),
+            format!(
+                "vocabulary: {} ids, fingerprint {}",
+                vocabulary.len(),
+                vocabulary.fingerprint()
+            ),
+            format!(
+                "compiled in {:.1} ms; so far {} states, {} local masks, {} unions, {} bytes of masks",
+                self.compiled.time.as_secs_f64() * 1e3,
+                stats.states,
+                stats.local_masks,
+                stats.unions,
+                stats.mask_bytes
+            ),
+        ];
+        if let Value::Object(choices) = &self.choices {
+            let words: Vec<_> =
+                choices.iter().map(|(name, value)| format!("{name} {value}")).collect();
+            lines.push(format!("choices: {}", words.join(", ").replace('"', "")));
+        }
+        for entry in automaton.not_enforced() {
+            lines.push(format!("not enforced: `#{}`: {}", entry.pointer, entry.reason));
+        }
+        let at = &self.at.as_bytes()[..self.stopped_at.unwrap_or(self.at.len())];
+        lines.push(match (at, self.stopped_at) {
+            ([], None) => "at the start:".to_owned(),
+            (at, None) => format!("after {}:", describe::text(at)),
+            (at, Some(_)) => format!("the text stops matching after {}:", describe::text(at)),
+        });
+        lines.extend(self.legal.to_lines().into_iter().map(|line| format!("  {line}")));
+        lines.push(format!("  shortest completion: {}", describe::text(&self.completion)));
+        lines.join("\n") + "\n"
+    }
+
+    fn to_json(&self) -> Value {
+        let automaton = &self.compiled.automaton;
+        let vocabulary = automaton.vocabulary();
+        json!({
+            "kind": self.compiled.kind(),
+            "rules": self.compiled.rules(),
+            "vocabulary": {
+                "ids": vocabulary.len(),
+                "fingerprint": vocabulary.fingerprint().to_string(),
+            },
+            "compile_us": self.compiled.time.as_secs_f64() * 1e6,
+            "automaton": automaton.stats(),
+            "choices": self.choices,
+            "not_enforced": automaton.not_enforced(),
+            "at": self.at,
+            "stopped_at": self.stopped_at,
+            "legal": self.legal.to_json(),
+            "shortest_completion": String::from_utf8_lossy(&self.completion),
+        })
+    }
+}

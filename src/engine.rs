@@ -1,0 +1,149 @@
+//! The whole way from a grammar's text to a [`TokenAutomaton`] in one call: [`Compiler`]. Wiring
+//! only: this is the one module that sees the front ends and the token level.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::frontend::gbnf;
+use crate::frontend::json_schema;
+use crate::frontend::json_schema::{JsonOptions, Retrieve};
+use crate::frontend::regex;
+use crate::ir::Grammar;
+use crate::limits::Limits;
+use crate::token::TokenAutomaton;
+use crate::vocab::Vocabulary;
+
+/// Compiles grammars for one vocabulary.
+///
+/// ```
+/// use schemac::{Compiler, Matcher, Vocabulary};
+///
+/// let compiler = Compiler::new(Vocabulary::embedded());
+/// let automaton = compiler.compile_schema(r#"{"type": "integer", "minimum": 10}"#)?;
+/// let mut matcher = Matcher::new(automaton);
+/// matcher.accept_bytes(b"1")?;
+/// assert!(!matcher.is_accepting()?);
+/// matcher.accept_bytes(b"7")?;
+/// assert!(matcher.is_accepting()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    vocabulary: Arc<Vocabulary>,
+    limits: Limits,
+    json: JsonOptions,
+    documents: Documents,
+}
+
+/// Where the other documents are that schemas refer to.
+#[derive(Clone, Default)]
+struct Documents(Option<Arc<dyn Retrieve + Send + Sync>>);
+
+impl fmt::Debug for Documents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "given" } else { "none" })
+    }
+}
+
+impl Compiler {
+    /// Returns a compiler for `vocabulary` with default limits and JSON options.
+    #[must_use]
+    pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
+        Self {
+            vocabulary,
+            limits: Limits::default(),
+            json: JsonOptions::default(),
+            documents: Documents::default(),
+        }
+    }
+
+    /// Sets the bounds on work and memory of each compiled grammar.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the choices of JSON Schemas.
+    #[must_use]
+    pub fn json_options(mut self, options: JsonOptions) -> Self {
+        self.json = options;
+        self
+    }
+
+    /// Sets where the other documents are that schemas refer to. Without, such references are
+    /// errors; nothing is ever fetched.
+    #[must_use]
+    pub fn documents(mut self, documents: Arc<dyn Retrieve + Send + Sync>) -> Self {
+        self.documents = Documents(Some(documents));
+        self
+    }
+
+    /// Returns the vocabulary that grammars are compiled for.
+    #[must_use]
+    pub const fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// Compiles the text of a JSON Schema.
+    ///
+    /// # Errors
+    ///
+    /// See [`json_schema::compile`] and [`TokenAutomaton::new`].
+    pub fn compile_schema(&self, text: &str) -> Result<Arc<TokenAutomaton>, Error> {
+        let documents = self.documents.0.as_deref().map(|documents| documents as &dyn Retrieve);
+        self.finish(json_schema::compile_with(text, &self.json, &self.limits, documents)?)
+    }
+
+    /// Compiles the JSON Schema that `schemars` derives for a Rust type, so that every output can be
+    /// read into it.
+    ///
+    /// ```
+    /// use schemac::{Compiler, Vocabulary};
+    ///
+    /// #[derive(schemars::JsonSchema)]
+    /// struct Point {
+    ///     x: i8,
+    ///     label: Option<String>,
+    /// }
+    ///
+    /// let automaton = Compiler::new(Vocabulary::embedded()).compile_type::<Point>()?;
+    /// # let mut matcher = schemac::Matcher::new(automaton);
+    /// # matcher.accept_bytes(br#"{"x":127"#).unwrap();
+    /// # assert!(matcher.clone().accept_bytes(b"0").is_err());
+    /// # matcher.accept_bytes(br#","label":null}"#).unwrap();
+    /// # assert!(matcher.is_accepting().unwrap());
+    /// # Ok::<(), schemac::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`json_schema::from_type`] and [`TokenAutomaton::new`].
+    pub fn compile_type<T: schemars::JsonSchema>(&self) -> Result<Arc<TokenAutomaton>, Error> {
+        self.finish(json_schema::from_type::<T>(&self.json, &self.limits)?)
+    }
+
+    /// Compiles a regular expression, which must match the whole output.
+    ///
+    /// # Errors
+    ///
+    /// See [`regex::compile`] and [`TokenAutomaton::new`].
+    pub fn compile_regex(&self, pattern: &str) -> Result<Arc<TokenAutomaton>, Error> {
+        self.finish(regex::compile(pattern, &self.limits)?)
+    }
+
+    /// Compiles the text of a GBNF grammar.
+    ///
+    /// # Errors
+    ///
+    /// See [`gbnf::compile`] and [`TokenAutomaton::new`].
+    pub fn compile_gbnf(&self, text: &str) -> Result<Arc<TokenAutomaton>, Error> {
+        self.finish(gbnf::compile(text, &self.limits)?)
+    }
+
+    fn finish(&self, grammar: Grammar) -> Result<Arc<TokenAutomaton>, Error> {
+        let vocabulary = Arc::clone(&self.vocabulary);
+        TokenAutomaton::new(grammar, vocabulary, self.limits.clone()).map(Arc::new)
+    }
+}

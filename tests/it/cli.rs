@@ -1,0 +1,350 @@
+//! The `schemac` command, run as a process: what it prints, and its exit codes.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::schemas::{instances, shipped, validator};
+
+/// Runs the command in the root of the repository.
+fn schemac(args: &[&str]) -> Output {
+    schemac_with_input(args, "")
+}
+
+fn schemac_with_input(args: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_schemac"))
+        .args(args)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The command may end without reading.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Runs the command with `--format json` and returns its lines.
+fn json_lines(args: &[&str]) -> Vec<Value> {
+    let output = schemac(&[args, &["--format", "json"]].concat());
+    let text = stdout(&output);
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Everything that the command prints, with its exit code.
+fn transcript(output: &Output) -> String {
+    format!("{}{}exit code {}\n", stdout(output), stderr(output), code(output))
+}
+
+/// A folder for the files of one test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+/// Returns the commands of the first `sh` block of the README.
+fn readme_commands() -> Vec<String> {
+    let readme = include_str!("../../README.md");
+    let block = readme.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    block.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_first_command_of_the_readme_prints_valid_json() {
+    let commands = readme_commands();
+    let args = commands[0].strip_prefix("cargo run --quiet -- ").unwrap();
+    let args: Vec<_> = args.split(' ').collect();
+    let output = schemac(&args);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let schema = args.iter().find(|arg| arg.ends_with(".json")).unwrap();
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join(schema);
+    let validator = validator(&std::fs::read_to_string(schema).unwrap());
+    let text = stdout(&output);
+    assert!(!text.is_empty());
+    for document in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
+        let document = document.unwrap();
+        assert!(validator.is_valid(&document), "{document}");
+    }
+}
+
+#[test]
+fn generated_documents_are_valid_for_every_shipped_schema() {
+    for (name, schema) in shipped() {
+        let validator = validator(&schema);
+        let path = format!("schemas/{name}.json");
+        let lines = json_lines(&["generate", &path, "--count", "25", "--max-tokens", "300"]);
+        assert_eq!(lines.len(), 25, "{name}: {lines:?}");
+        for line in lines {
+            let text = line["text"].as_str().unwrap();
+            let document: Value = serde_json::from_str(text)
+                .unwrap_or_else(|error| panic!("{name}: {error}: {text}"));
+            assert!(validator.is_valid(&document), "{name}: {text}");
+        }
+    }
+}
+
+#[test]
+fn generating_is_repeatable_and_its_seeds_differ() {
+    let generate = |more: &[&str]| {
+        let args = ["generate", "schemas/person.json", "--whitespace", "compact"];
+        stdout(&schemac(&[&args, more].concat()))
+    };
+    let first = generate(&["--count", "3", "--seed", "7"]);
+    assert_eq!(first, generate(&["--count", "3", "--seed", "7"]));
+    let second = generate(&["--seed", "8"]);
+    assert_eq!(first.lines().nth(1), second.lines().next());
+    assert_ne!(first.lines().next(), first.lines().nth(1));
+}
+
+#[test]
+fn shipped_instances_match_exactly_when_they_are_listed_as_accepted() {
+    for (name, _) in shipped() {
+        let schema = format!("schemas/{name}.json");
+        for kind in ["accept", "reject"] {
+            let file = format!("schemas/{name}.{kind}.jsonl");
+            let lines = json_lines(&["check", &schema, "--file", &file, "--lines"]);
+            let texts = instances(&name, kind);
+            assert_eq!(lines.len(), texts.len(), "{name}: {lines:?}");
+            for (line, text) in lines.iter().zip(texts) {
+                assert_eq!(line["matches"], kind == "accept", "{name}: {text}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn check_shows_where_a_text_stops_and_what_would_be_legal() {
+    let text = r#"{"name":"Ada","age":200,"languages":["en"]}"#;
+    let args = ["check", "schemas/person.json", "--text", text, "--tokens", "5"];
+    insta::assert_snapshot!(transcript(&schemac(&args)));
+}
+
+#[test]
+fn check_shows_how_an_incomplete_text_could_end() {
+    let text = r#"{"name":"Ada","#;
+    let args = [
+        "check",
+        "schemas/person.json",
+        "--whitespace",
+        "compact",
+        "--text",
+        text,
+        "--tokens",
+        "5",
+    ];
+    insta::assert_snapshot!(transcript(&schemac(&args)));
+}
+
+#[test]
+fn check_reads_standard_input_and_drops_one_line_break() {
+    let args = ["check", "--regex", "[a-z]+\n?", "--format", "json"];
+    let lengths = [("ab", true), ("ab\n", true), ("ab\n\n", true), ("ab\n\n\n", false)];
+    for (input, matches) in lengths {
+        let output = schemac_with_input(&args, input);
+        let line: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(line["matches"], matches, "{input:?}");
+        assert_eq!(code(&output), i32::from(!matches), "{input:?}");
+    }
+}
+
+#[test]
+fn explain_describes_grammar_automaton_and_what_is_legal() {
+    let args =
+        ["explain", "schemas/tool_call.json", "--whitespace", "compact", "--at", r#"{"tool":"#];
+    let output = schemac(&args);
+    assert_eq!(code(&output), 0);
+    let text = stdout(&output);
+    let legal: String =
+        text.lines().skip_while(|line| !line.starts_with("after")).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(legal);
+    for part in
+        ["grammar: JSON Schema", "vocabulary: ", "compiled in ", "choices: ", "whitespace compact"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn errors_in_grammars_point_into_them() {
+    let folder = Folder::new("errors_in_grammars_point_into_them");
+    let schema = folder.file("bad.json");
+    std::fs::write(
+        &schema,
+        "{\n  \"properties\": {\n    \"age\": {\"type\": \"integr\"}\n  }\n}\n",
+    )
+    .unwrap();
+    let gbnf = folder.file("bad.gbnf");
+    std::fs::write(&gbnf, "root ::= \"a\" other\nitem ::= [0-9\n").unwrap();
+    let mut all = String::new();
+    for args in [["check", &schema], ["check", &gbnf], ["check", "--regex=a(b|c"]] {
+        let output = schemac(&args);
+        assert_eq!(code(&output), 3, "{}", transcript(&output));
+        all += &stderr(&output).replace(&folder.file(""), "");
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn errors_are_json_objects_on_request() {
+    let cases: [(&str, &[&str]); 4] = [
+        ("syntax", &["check", "--regex", "a("]),
+        ("io", &["check", "no/such/file.json"]),
+        ("usage", &["check", "--no-such-option"]),
+        ("token_budget", &["generate", "--regex", "[a-z]{40}", "--max-tokens", "3"]),
+    ];
+    for (kind, args) in cases {
+        let lines = json_lines(args);
+        let error = &lines[0]["error"];
+        assert_eq!(error["kind"], kind, "{error}");
+        assert!(error["message"].as_str().is_some_and(|text| !text.is_empty()), "{error}");
+        assert_eq!(error["span"]["start"].is_u64(), kind == "syntax", "{error}");
+    }
+}
+
+#[test]
+fn every_documented_exit_code_is_reached() {
+    let folder = Folder::new("every_documented_exit_code_is_reached");
+    let foreign = folder.file("foreign.schemac");
+    std::fs::write(&foreign, "not an artifact").unwrap();
+    let cases: [(i32, &[&str]); 12] = [
+        (0, &["check", "--regex", "ab", "--text", "ab"]),
+        (1, &["check", "--regex", "ab", "--text", "ax"]),
+        (1, &["check", "--regex", "ab", "--text", "a"]),
+        (2, &["check", "--regex", "ab", "--no-such-option"]),
+        (2, &["check", "--text", "a"]),
+        (2, &["generate", "--regex", "ab", "--temperature", "-1"]),
+        (2, &["generate", "--regex", "ab", "--budget", "stats=1"]),
+        (3, &["check", "--regex", "a(", "--text", "a"]),
+        (3, &["check", "--regex", "a{9}", "--budget", "expressions=3", "--text", "a"]),
+        (4, &["check", "no/such/file.json", "--text", "a"]),
+        (4, &["check", &foreign, "--text", "a"]),
+        (5, &["generate", "--regex", "[a-z]{40}", "--max-tokens", "3"]),
+    ];
+    for (expected, args) in cases {
+        let output = schemac(args);
+        assert_eq!(code(&output), expected, "{args:?}\n{}", transcript(&output));
+        assert_eq!(output.stderr.is_empty(), expected < 2, "{args:?}\n{}", transcript(&output));
+    }
+}
+
+#[test]
+fn an_artifact_does_the_work_of_its_grammar() {
+    let folder = Folder::new("an_artifact_does_the_work_of_its_grammar");
+    let artifact = folder.file("calendar.schemac");
+    for lazy in [&["--lazy"][..], &[]] {
+        let compile = [&["compile", "schemas/calendar_event.json", "-o", &artifact], lazy].concat();
+        let output = schemac(&compile);
+        assert_eq!(code(&output), 0, "{}", transcript(&output));
+        for source in ["schemas/calendar_event.json", &artifact] {
+            for (kind, expected) in [("accept", 0), ("reject", 1)] {
+                let file = format!("schemas/calendar_event.{kind}.jsonl");
+                let output = schemac(&["check", source, "--lines", "--file", &file]);
+                assert_eq!(code(&output), expected, "{}", transcript(&output));
+            }
+        }
+        let generate = |source| stdout(&schemac(&["generate", source, "--count", "5"]));
+        assert_eq!(generate("schemas/calendar_event.json"), generate(&artifact));
+    }
+}
+
+#[test]
+fn damaged_artifacts_are_refused_with_the_reason() {
+    let folder = Folder::new("damaged_artifacts_are_refused_with_the_reason");
+    let artifact = folder.file("whole.schemac");
+    schemac(&["compile", "--regex", "[a-c]{3}", "-o", &artifact, "--lazy"]);
+    let whole = std::fs::read(&artifact).unwrap();
+    let damaged = folder.file("damaged.schemac");
+    let mut flipped = whole.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 1;
+    for bytes in [&whole[..whole.len() - 1], &whole[..9], &flipped, &[]] {
+        std::fs::write(&damaged, bytes).unwrap();
+        let output = schemac(&["check", &damaged, "--text", "abc"]);
+        assert_eq!(code(&output), 4, "{}", transcript(&output));
+        assert!(stderr(&output).contains("artifact"), "{}", transcript(&output));
+    }
+}
+
+#[test]
+fn the_embedded_tokenizer_agrees_with_itself() {
+    let lines = json_lines(&["tokenizer"]);
+    assert_eq!(lines[0]["kind"], "embedded");
+    assert!(lines[0]["end_tokens"].as_array().is_some_and(|tokens| tokens.len() == 1));
+    assert_eq!(code(&schemac(&["tokenizer"])), 0);
+}
+
+/// Takes the times out of a line of `schemac suite`.
+fn without_times(mut line: Value) -> String {
+    for (name, value) in line.as_object_mut().into_iter().flatten() {
+        if name.ends_with("_us") {
+            *value = Value::from("time");
+        }
+        for (name, value) in value.as_object_mut().into_iter().flatten() {
+            if name.ends_with("_us") {
+                *value = Value::from("times");
+            }
+        }
+    }
+    line.to_string() + "\n"
+}
+
+#[test]
+fn suite_reads_its_three_forms_and_sums_them_up() {
+    let lines = json_lines(&["suite", "tests/data/suite", "--threads", "2"]);
+    insta::assert_snapshot!(lines.into_iter().map(without_times).collect::<String>());
+    assert_eq!(code(&schemac(&["suite", "tests/data/suite"])), 1);
+    assert_eq!(code(&schemac(&["suite", "tests/data/suite/official.json"])), 0);
+}
+
+#[test]
+fn suite_filters_limits_and_leaves_times_out() {
+    let folder = "tests/data/suite";
+    let names = |args: &[&str]| {
+        let lines = json_lines(&[&["suite", folder], args].concat());
+        lines.iter().filter_map(|line| Some(line["name"].as_str()?.to_owned())).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["--limit", "2"]), ["regex", "gbnf"]);
+    assert_eq!(names(&["--filter", "integers"]), ["official/integers"]);
+    let line = &json_lines(&["suite", folder, "--limit", "1", "--no-mask-times"])[0];
+    assert!(line.get("mask_us").is_none(), "{line}");
+    let line = &json_lines(&["suite", folder, "--limit", "1"])[0];
+    assert!(line["mask_us"].as_array().is_some_and(|times| times.len() > 5), "{line}");
+}
+
+#[test]
+fn suite_reports_malformed_lines_and_goes_on() {
+    let folder = Folder::new("suite_reports_malformed_lines_and_goes_on");
+    let file = folder.file("suite.jsonl");
+    std::fs::write(&file, "{\"name\": 1}\n{\"name\":\"n\",\"schema\":true,\"tests\":[]}\n")
+        .unwrap();
+    let lines = json_lines(&["suite", &file]);
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[0]["error"]["kind"], "malformed_case");
+    assert_eq!(lines[2]["summary"]["compiled"], 1);
+}

@@ -129,6 +129,13 @@ impl Limits {
         self
     }
 
+    /// Sets [`Limits::number_digits`].
+    #[must_use]
+    pub const fn max_number_digits(mut self, digits: usize) -> Self {
+        self.number_digits = digits;
+        self
+    }
+
     /// Sets [`Limits::mask_bytes`].
     #[must_use]
     pub const fn max_mask_bytes(mut self, bytes: usize) -> Self {

@@ -12,6 +12,7 @@ mod generate;
 mod json_schema;
 mod layering;
 mod masks;
+mod numbers;
 mod readme;
 mod sampler;
 mod schemas;

@@ -14,6 +14,7 @@
 //! them.
 
 mod decimal;
+mod interval;
 mod multiple;
 mod range;
 mod scientific;
@@ -21,10 +22,11 @@ mod scientific;
 mod tests;
 
 pub use decimal::Decimal;
-pub use range::Bound;
+pub use interval::Bound;
 
 use crate::error::Error;
-use crate::frontend::json_schema::number::range::{Fraction, Interval, plain, signed};
+use crate::frontend::json_schema::number::interval::Interval;
+use crate::frontend::json_schema::number::range::{Fraction, plain, signed};
 use crate::ids::ExprId;
 use crate::ir::Arena;
 use crate::limits::Limits;
@@ -105,13 +107,15 @@ impl NumberConstraint {
     /// Returns the widest notation in which the constraint is decided.
     #[must_use]
     pub fn notation(&self) -> Notation {
-        let at_zero = |bound: &Option<Bound>| bound.as_ref().is_none_or(|b| b.value.is_zero());
+        self.notation_in(&[self.interval()])
+    }
+
+    /// Returns the widest notation in which the constraint is decided with other bounds.
+    fn notation_in(&self, intervals: &[Interval]) -> Notation {
         let exponent = self.integer_spelling == IntegerSpelling::Scientific;
         if !self.multiple_of.is_empty() || (self.integer && !exponent) {
             Notation::Plain
-        } else if self.integer {
-            Notation::Scientific
-        } else if at_zero(&self.minimum) && at_zero(&self.maximum) {
+        } else if !self.integer && intervals.iter().all(Interval::is_about_zero) {
             Notation::Any
         } else {
             Notation::Scientific
@@ -122,42 +126,53 @@ impl NumberConstraint {
         Interval { low: self.minimum.clone(), high: self.maximum.clone() }
     }
 
-    /// Returns the constraint that exactly the other numbers meet, if one bound says it.
-    fn complement(&self) -> Option<Self> {
-        let flip = |bound: &Bound| Bound { exclusive: !bound.exclusive, ..bound.clone() };
-        match (self.integer || !self.multiple_of.is_empty(), &self.minimum, &self.maximum) {
-            (false, Some(low), None) => Some(Self { maximum: Some(flip(low)), ..Self::default() }),
-            (false, None, Some(high)) => {
-                Some(Self { minimum: Some(flip(high)), ..Self::default() })
-            }
-            _ => None,
-        }
+    /// Returns the least number above 0 that divides every number which meets the constraint.
+    fn step(&self, limits: &Limits) -> Result<Option<Decimal>, Error> {
+        let one = self.integer.then(|| Decimal::from(1));
+        let steps: Vec<_> = self.multiple_of.iter().cloned().chain(one).collect();
+        multiple::common_step(&steps, limits)
     }
 
-    /// Returns the numbers that meet the constraint, in a notation in which that is decided, and
-    /// integers in their spelling.
+    /// Drops what every number that meets `other`, whose step is `step`, meets anyway.
+    fn assume(
+        &mut self,
+        other: &Self,
+        step: Option<&Decimal>,
+        limits: &Limits,
+    ) -> Result<(), Error> {
+        let own = multiple::common_step(&self.multiple_of, limits)?;
+        self.multiple_of = own.into_iter().collect();
+        if let Some(step) = step {
+            self.integer &= !step.is_integer();
+            self.multiple_of.retain(|own| !step.is_multiple_of(own));
+        }
+        let inside = other.interval();
+        let implied = |low, high| inside.and(&Interval { low, high }) == inside;
+        self.minimum.take_if(|bound| implied(Some(bound.clone()), None));
+        self.maximum.take_if(|bound| implied(None, Some(bound.clone())));
+        Ok(())
+    }
+
+    /// Returns the numbers of `interval` that meet the other constraints, whose step is `step`, in
+    /// a notation in which that is decided, and integers in their spelling.
     fn build(
         &self,
         arena: &mut Arena,
+        (interval, step): (&Interval, Option<&Decimal>),
         notation: Notation,
         limits: &Limits,
     ) -> Result<ExprId, Error> {
-        let interval = self.interval();
-        let mut steps = self.multiple_of.clone();
-        steps.extend(self.integer.then(|| Decimal::from(1)));
-        let Some(step) = multiple::common_step(&steps, limits)? else {
-            return Ok(between(arena, &interval, notation));
-        };
+        let Some(step) = step else { return Ok(between(arena, interval, notation)) };
         let fraction = match self.integer_spelling {
             _ if !self.integer => Fraction::Any,
             IntegerSpelling::Digits => Fraction::None,
             IntegerSpelling::Fraction | IntegerSpelling::Scientific => Fraction::Zeros,
         };
-        let plain = multiple::multiples(arena, &interval, &step, fraction, limits)?;
+        let plain = multiple::multiples(arena, interval, step, fraction, limits)?;
         if notation == Notation::Plain {
             return Ok(plain);
         }
-        let integers = signed(arena, &interval, |arena, range| {
+        let integers = signed(arena, interval, |arena, range| {
             let integers = scientific::integers(arena);
             let inside = scientific::magnitudes(arena, range);
             arena.and(&[integers, inside])
@@ -181,9 +196,12 @@ pub fn language(
     conjunction(arena, constraint, &[], limits)
 }
 
-/// Returns the texts of the numbers that meet `required` and none of `forbidden`, in the narrowest
-/// of the constraints' notations. It may be another expression than [`Arena::EMPTY`] even if there
-/// are no such numbers.
+/// Returns the texts of the numbers that meet `required` and none of `forbidden`.
+///
+/// The notation is the narrowest of those of `required`, of the intervals that are left of its own,
+/// and of forbidden constraints that demand an integer or a multiple where `required` does not.
+/// With such a constraint, the result may be another expression than [`Arena::EMPTY`] even if
+/// there are no such numbers.
 ///
 /// # Errors
 ///
@@ -194,26 +212,37 @@ pub fn conjunction(
     forbidden: &[NumberConstraint],
     limits: &Limits,
 ) -> Result<ExprId, Error> {
-    let mut required = required.clone();
-    let mut excluded = Vec::new();
+    let step = required.step(limits)?;
+    let (mut holes, mut excluded) = (Vec::new(), Vec::new());
     for constraint in forbidden {
-        match constraint.complement() {
-            Some(complement) => required.intersect(&complement),
-            // Whatever spells an integer is excluded; without an exponent, that is decided.
-            None => excluded.push(NumberConstraint {
-                integer_spelling: IntegerSpelling::Fraction,
-                ..constraint.clone()
-            }),
+        let mut constraint = constraint.clone();
+        constraint.assume(required, step.as_ref(), limits)?;
+        if constraint.integer || !constraint.multiple_of.is_empty() {
+            // An integer is excluded in any spelling.
+            constraint.integer_spelling = IntegerSpelling::Fraction;
+            excluded.push(constraint);
+        } else {
+            holes.push(constraint.interval());
         }
     }
-    let notations = excluded.iter().map(NumberConstraint::notation);
-    let notation = notations.fold(required.notation(), Notation::min);
-    let allowed = required.build(arena, notation, limits)?;
+    let intervals = required.interval().without(holes);
+    excluded.retain(|constraint| {
+        intervals.iter().any(|interval| !interval.and(&constraint.interval()).is_empty())
+    });
+    let notation = excluded
+        .iter()
+        .map(NumberConstraint::notation)
+        .fold(required.notation_in(&intervals), Notation::min);
+    let mut allowed = Vec::with_capacity(intervals.len());
+    for interval in &intervals {
+        allowed.push(required.build(arena, (interval, step.as_ref()), notation, limits)?);
+    }
     let mut others = Vec::with_capacity(excluded.len());
     for constraint in excluded {
-        others.push(constraint.build(arena, notation, limits)?);
+        let part = (&constraint.interval(), constraint.step(limits)?);
+        others.push(constraint.build(arena, (part.0, part.1.as_ref()), notation, limits)?);
     }
-    let others = arena.alt(&others);
+    let (allowed, others) = (arena.alt(&allowed), arena.alt(&others));
     let others = arena.not(others);
     let result = arena.and(&[allowed, others]);
     arena.check()?;

@@ -4,9 +4,8 @@ use num_bigint::BigUint;
 
 use crate::error::{Error, ErrorKind};
 use crate::frontend::json_schema::number::Decimal;
-use crate::frontend::json_schema::number::range::{
-    Bound, Fraction, Interval, Magnitudes, plain_magnitudes, signed,
-};
+use crate::frontend::json_schema::number::interval::{Bound, Interval, Magnitudes};
+use crate::frontend::json_schema::number::range::{Fraction, plain_magnitudes, signed};
 use crate::ids::ExprId;
 use crate::ir::progression::gcd;
 use crate::ir::{Arena, Progression};

@@ -5,9 +5,8 @@
 //! not depend on the exponent at all.
 
 use crate::frontend::json_schema::number::Decimal;
-use crate::frontend::json_schema::number::range::{
-    Bound, Fraction, Interval, Magnitudes, Sign, optional_fraction, plain_magnitudes,
-};
+use crate::frontend::json_schema::number::interval::{Bound, Interval, Magnitudes, Sign};
+use crate::frontend::json_schema::number::range::{Fraction, optional_fraction, plain_magnitudes};
 use crate::ids::ExprId;
 use crate::ir::{Arena, ByteSet, UNBOUNDED};
 

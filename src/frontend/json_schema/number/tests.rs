@@ -237,23 +237,22 @@ fn check(required: &Case, forbidden: &[Case], texts: &Texts) -> usize {
     let excluded: Vec<_> = forbidden.iter().map(Case::constraint).collect();
     let limits = Limits::default();
     let id = conjunction(&mut arena, &required.constraint(), &excluded, &limits).unwrap();
-    let mut notation = required.notation();
-    for case in forbidden {
-        let integer = case.integer.then_some(Notation::Plain);
-        notation = notation.min(integer.unwrap_or(case.notation()));
-    }
+    // What is forbidden narrows the notation at most to its own.
+    let narrowest = forbidden
+        .iter()
+        .map(|case| if case.integer { Notation::Plain } else { case.notation() })
+        .fold(required.notation(), Notation::min);
     let mut members = 0;
     for text in &texts.numbers {
-        let spelled = match (required.integer, required.spelling) {
-            (true, IntegerSpelling::Digits) => text.digits_only,
-            _ => text.notation <= notation,
-        };
-        let expected = spelled
-            && required.admits(&text.value)
-            && forbidden.iter().all(|case| !case.admits(&text.value));
-        members += usize::from(expected);
+        let digits_only = required.integer && required.spelling == IntegerSpelling::Digits;
+        let spelled = |notation| text.notation <= notation && (text.digits_only || !digits_only);
+        let admitted =
+            required.admits(&text.value) && forbidden.iter().all(|case| !case.admits(&text.value));
+        members += usize::from(admitted && spelled(narrowest));
         let found = derivatives.accepts(&mut arena, id, &text.text);
-        assert_eq!(found, expected, "{} in {required:?} without {forbidden:?}", text.text);
+        let context = || format!("{} in {required:?} without {forbidden:?}", text.text);
+        assert!(!found || (admitted && spelled(required.notation())), "{}", context());
+        assert!(found || !(admitted && spelled(narrowest)), "missing {}", context());
     }
     for text in &texts.others {
         assert!(!derivatives.accepts(&mut arena, id, text), "{text:?} in {required:?}");
@@ -492,6 +491,34 @@ fn empty_ranges_are_the_empty_expression() {
         };
         let id = language(&mut arena, &constraint, &Limits::default()).unwrap();
         assert_eq!(id, Arena::EMPTY, "{minimum} to {maximum}");
+    }
+}
+
+#[test]
+fn forbidding_what_is_required_is_the_empty_expression() {
+    let integer = NumberConstraint { integer: true, ..NumberConstraint::default() };
+    let of = |step: &str, minimum: Option<&str>| NumberConstraint {
+        multiple_of: vec![decimal(step)],
+        minimum: minimum.map(|text| Bound::inclusive(decimal(text))),
+        ..NumberConstraint::default()
+    };
+    let everything = NumberConstraint::default();
+    for (required, forbidden) in [
+        (&everything, vec![everything.clone()]),
+        (&integer, vec![integer.clone()]),
+        (&of("6", None), vec![of("1.5", None)]),
+        (&of("1000003000", Some("5")), vec![of("1000003", Some("-10"))]),
+        (
+            &of("7", Some("1")),
+            vec![of("7", Some("100")), NumberConstraint::exactly(&decimal("50"))],
+        ),
+    ] {
+        let mut arena = Arena::default();
+        let id = conjunction(&mut arena, required, &forbidden, &Limits::default()).unwrap();
+        let empty = forbidden.len() == 1;
+        assert_eq!(id == Arena::EMPTY, empty, "{required:?} without {forbidden:?}");
+        // Bounds and implied conditions need no complement.
+        assert!(arena.facts(id).positive);
     }
 }
 

@@ -9,6 +9,7 @@ mod artifact;
 mod cli;
 mod gbnf;
 mod generate;
+mod json_numbers;
 mod json_schema;
 mod layering;
 mod masks;

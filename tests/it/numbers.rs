@@ -23,7 +23,7 @@ fn decimal(text: &str) -> Decimal {
 
 /// All bytes of numbers and what may follow them, every three digits as in common vocabularies, and
 /// some longer pieces.
-fn vocabulary() -> Arc<Vocabulary> {
+pub(crate) fn vocabulary() -> Arc<Vocabulary> {
     let mut tokens: Vec<Token> =
         b"-0123456789.eE+,] ".iter().map(|&b| Token::Text([b].into())).collect();
     let digits = (10..1_000).map(|n| n.to_string());
@@ -149,7 +149,7 @@ fn random_constraint(rng: &mut StdRng) -> NumberConstraint {
 }
 
 /// A random text, often a number.
-fn random_text(rng: &mut StdRng) -> String {
+pub(crate) fn random_text(rng: &mut StdRng) -> String {
     let digits = |rng: &mut StdRng, most: usize| -> String {
         (0..rng.random_range(1..=most)).map(|_| char::from(rng.random_range(b'0'..=b'9'))).collect()
     };
@@ -172,7 +172,7 @@ fn random_text(rng: &mut StdRng) -> String {
 fn texts_masks_and_completions_agree_with_exact_values() {
     let vocabulary = vocabulary();
     let (mut members, mut others, mut masks, mut empty) = (0, 0, 0, 0);
-    for seed in 0..120 {
+    for seed in 0..60 {
         let mut rng = StdRng::seed_from_u64(seed);
         let case = Case::random(&mut rng);
         let Some(automaton) = case.automaton(&vocabulary) else {
@@ -198,7 +198,7 @@ fn texts_masks_and_completions_agree_with_exact_values() {
         }
     }
     println!("{members} members, {others} others, {masks} masks, {empty} empty");
-    assert!(members > 1_000 && others > 10_000 && masks > 400 && empty < 60);
+    assert!(members > 500 && others > 5_000 && masks > 200 && empty < 30);
 }
 
 /// Walks at random, and completes the text in the least way.

@@ -6,12 +6,21 @@
 use hashbrown::HashMap;
 
 use super::formula::{Atom, Formula, FormulaId, Formulas};
+use super::matching::Derivatives;
 use super::names::NameId;
+use super::scalar::Languages;
 use super::schema::Type;
 use crate::error::Error;
+use crate::ir::Arena;
+use crate::ir::chars::Encoding;
+use crate::limits::Budget;
 
 /// How deep members of members are compared.
 const MOST_LEVELS: u32 = 3;
+/// Steps of looking for a string that two patterns have in common.
+const MOST_STEPS: u64 = 5_000;
+/// Expressions that comparing may make.
+const MOST_EXPRESSIONS: usize = 200_000;
 /// Up to this many branches are compared each with each; more only by one member that tells all apart.
 const MOST_COMPARED: usize = 64;
 
@@ -180,8 +189,14 @@ impl Formulas {
         levels: u32,
     ) -> Result<bool, Error> {
         let both = self.and(&[a, b]);
-        if both == Self::no() || t != Type::Object || levels == 0 {
+        if both == Self::no() || levels == 0 {
             return Ok(both == Self::no());
+        }
+        if t == Type::String && a != Self::yes() && b != Self::yes() {
+            return self.no_string(both);
+        }
+        if t != Type::Object {
+            return Ok(false);
         }
         for name in self.required_names(both) {
             let (of_a, of_b) = (self.known_goal(a, name), self.known_goal(b, name));
@@ -190,5 +205,46 @@ impl Formulas {
             }
         }
         Ok(false)
+    }
+
+    /// Returns whether a short look finds that no string satisfies `formula`.
+    fn no_string(&mut self, formula: FormulaId) -> Result<bool, Error> {
+        if let Some(&known) = self.analysis.no_string.get(&formula) {
+            return Ok(known);
+        }
+        let mut analysis = std::mem::take(&mut self.analysis);
+        let Analysis { arena, languages, derivatives, no_string } = &mut *analysis;
+        let encoding = Encoding::JsonCanonical;
+        let language = languages.string(self, arena, formula, encoding);
+        let empty = language.map(|language| {
+            let mut budget = Budget::new("unroll", MOST_STEPS);
+            derivatives.is_empty(arena, language, &mut budget) == Some(true)
+        });
+        if let Ok(empty) = empty {
+            no_string.insert(formula, empty);
+        }
+        self.analysis = analysis;
+        // What is wrong with a pattern is said when it is used.
+        Ok(empty.unwrap_or(false))
+    }
+}
+
+/// Languages that are looked at and do not become part of the grammar.
+#[derive(Clone, Debug)]
+pub(super) struct Analysis {
+    arena: Arena,
+    languages: Languages,
+    derivatives: Derivatives,
+    no_string: HashMap<FormulaId, bool, foldhash::fast::RandomState>,
+}
+
+impl Default for Analysis {
+    fn default() -> Self {
+        Self {
+            arena: Arena::new(MOST_EXPRESSIONS),
+            languages: Languages::default(),
+            derivatives: Derivatives::default(),
+            no_string: HashMap::default(),
+        }
     }
 }

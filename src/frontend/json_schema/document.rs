@@ -98,6 +98,15 @@ impl Document {
         (value.step != Step::Root).then_some(ValueId(value.parent))
     }
 
+    /// Returns the root of the document that `id` belongs to.
+    pub(super) fn root_of(&self, id: ValueId) -> ValueId {
+        let mut root = id;
+        while let Some(parent) = self.parent(root) {
+            root = parent;
+        }
+        root
+    }
+
     /// Returns the value of the member `name` of `object`.
     pub(super) fn member(&self, object: ValueId, name: NameId) -> Option<ValueId> {
         self.members.get(&(object.0, name)).copied()
@@ -377,11 +386,7 @@ impl Parser<'_> {
         if self.at < self.bytes.len() {
             return Err(self.error("the end of the text"));
         }
-        let mut root = id;
-        while let Some(parent) = self.document.parent(root) {
-            root = parent;
-        }
-        Ok(root)
+        Ok(self.document.root_of(id))
     }
 
     fn error(&self, expected: &str) -> Error {

@@ -14,7 +14,7 @@ use super::names::NameId;
 use super::options::{Escapes, Whitespace};
 use super::order::{Order, OrderId, Orders};
 use super::scalar::Languages;
-use super::schema::{Type, id};
+use super::schema::{Keyword, Type, id};
 use super::space::Spaces;
 use crate::error::Error;
 use crate::ids::{ExprId, FamilyId, RuleId};
@@ -147,6 +147,8 @@ pub(super) struct Engine {
     pub(super) languages: Languages,
     /// Derivatives, for names of the schema against its patterns.
     pub(super) derivatives: Derivatives,
+    /// Which tests of names can be passed together.
+    pub(super) combinations: Map<Box<[ExprId]>, Vec<u64>>,
 }
 
 impl Engine {
@@ -162,7 +164,36 @@ impl Engine {
             rules: Map::default(),
             languages: Languages::default(),
             derivatives: Derivatives::default(),
+            combinations: Map::default(),
         }
+    }
+
+    /// Translates every pattern, so that what cannot be translated is an error when compiling.
+    pub(super) fn translate_patterns(&mut self, arena: &mut Arena) -> Result<(), Error> {
+        let program = self.formulas.program.clone();
+        let mut uses = Vec::new();
+        for node in &program.schemas.nodes {
+            for keyword in &node.keywords {
+                match *keyword {
+                    Keyword::Pattern(id)
+                        if program.schemas.patterns[id.index()].exact.is_none() =>
+                    {
+                        uses.push((id, self.encoding()));
+                    }
+                    Keyword::Members(id) => {
+                        let members = &program.schemas.members[id.index()];
+                        uses.extend(
+                            members.patterns.iter().map(|p| (p.0, Encoding::JsonCanonical)),
+                        );
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for (id, encoding) in uses {
+            self.languages.pattern(&self.formulas, arena, id, encoding)?;
+        }
+        Ok(())
     }
 
     /// Returns the rest that `family` stands for.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
+use super::disjoint::Analysis;
 use super::document::ValueId;
 use super::names::NameId;
 use super::number::NumberConstraint;
@@ -180,6 +181,8 @@ pub(super) struct Formulas {
     pub(super) scopes: Scopes,
     /// Goals, and schemas by their literals, split by type.
     pub(super) split: Split,
+    /// What comparisons looked at.
+    pub(super) analysis: Box<Analysis>,
     overflow: bool,
 }
 
@@ -278,6 +281,7 @@ impl Formulas {
             bounds_ids: Map::default(),
             scopes: Scopes::default(),
             split: Split::default(),
+            analysis: Box::default(),
             overflow: false,
         };
         let (no, yes) = (formulas.intern(Formula::False), formulas.intern(Formula::True));

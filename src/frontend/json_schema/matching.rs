@@ -1,11 +1,12 @@
-//! Whether a text is in a regular language, by derivatives. For the few texts that a schema itself
-//! mentions; outputs are matched by the automaton.
+//! Whether a text is in a regular language, and which of several languages a text can be in at once, by
+//! derivatives. For the few texts and patterns of a schema's own names; outputs are matched by the
+//! automaton.
 
 use hashbrown::HashMap;
 
 use crate::error::Error;
 use crate::ids::ExprId;
-use crate::ir::{Arena, Expr, UNBOUNDED};
+use crate::ir::{Arena, ByteSet, Expr, UNBOUNDED};
 use crate::limits::Budget;
 
 /// Memoised derivatives of regular expressions.
@@ -36,6 +37,82 @@ impl Derivatives {
         }
         arena.check()?;
         Ok(arena.facts(at).nullable == Some(true))
+    }
+
+    /// Returns whether the language of `expr`, which is regular, has no text; `None` if that takes more
+    /// work than `budget`.
+    pub(super) fn is_empty(
+        &mut self,
+        arena: &mut Arena,
+        expr: ExprId,
+        budget: &mut Budget,
+    ) -> Option<bool> {
+        let mut seen: HashMap<ExprId, (), foldhash::fast::RandomState> = HashMap::default();
+        let mut pending = vec![expr];
+        while let Some(expr) = pending.pop() {
+            let facts = arena.facts(expr);
+            if expr == Arena::EMPTY || seen.insert(expr, ()).is_some() {
+                continue;
+            }
+            if facts.positive || facts.nullable == Some(true) {
+                return Some(false);
+            }
+            let mut sets = Vec::new();
+            first_sets(arena, expr, &mut sets);
+            for byte in representatives(&sets) {
+                budget.spend(1).ok()?;
+                pending.push(self.derivative(arena, expr, byte, budget).ok()?);
+            }
+        }
+        arena.check().ok()?;
+        Some(true)
+    }
+
+    /// Returns which of `tests` (at most 64 regular languages) a text of `all` can be in at once, as bits,
+    /// each combination once; `None` if that takes more work than `budget`.
+    pub(super) fn combinations(
+        &mut self,
+        arena: &mut Arena,
+        all: ExprId,
+        tests: &[ExprId],
+        budget: &mut Budget,
+    ) -> Option<Vec<u64>> {
+        let mut start = vec![all];
+        start.extend_from_slice(tests);
+        let mut seen: HashMap<Vec<ExprId>, (), foldhash::fast::RandomState> = HashMap::default();
+        let mut found = Vec::new();
+        let mut pending = vec![start];
+        while let Some(state) = pending.pop() {
+            if seen.contains_key(&state) {
+                continue;
+            }
+            let nullable = |expr: ExprId| arena.facts(expr).nullable == Some(true);
+            if nullable(state[0]) {
+                let tests = state[1..].iter().enumerate();
+                found.push(
+                    tests.filter(|&(_, &t)| nullable(t)).fold(0, |bits, (i, _)| bits | 1 << i),
+                );
+            }
+            let mut sets = Vec::new();
+            for &expr in &state {
+                first_sets(arena, expr, &mut sets);
+            }
+            for byte in representatives(&sets) {
+                budget.spend(1).ok()?;
+                let mut next = Vec::with_capacity(state.len());
+                for &expr in &state {
+                    next.push(self.derivative(arena, expr, byte, budget).ok()?);
+                }
+                if next[0] != Arena::EMPTY {
+                    pending.push(next);
+                }
+            }
+            seen.insert(state, ());
+        }
+        arena.check().ok()?;
+        found.sort_unstable();
+        found.dedup();
+        Some(found)
     }
 
     fn derivative(
@@ -78,6 +155,48 @@ impl Derivatives {
         }
         Ok(self.memo.get(&(expr, byte)).copied().unwrap_or(Arena::EMPTY))
     }
+}
+
+/// Appends the sets that first bytes of `expr` are told apart by.
+fn first_sets(arena: &Arena, expr: ExprId, sets: &mut Vec<ByteSet>) {
+    let mut pending = vec![expr];
+    while let Some(expr) = pending.pop() {
+        match arena.get(expr) {
+            Expr::Bytes(set) => sets.push(*set),
+            &Expr::Concat(first, second) => {
+                pending.push(first);
+                if arena.facts(first).nullable == Some(true) {
+                    pending.push(second);
+                }
+            }
+            Expr::Alt(members) | Expr::And(members) => pending.extend_from_slice(members),
+            &Expr::Not(inner) | &Expr::Repeat { body: inner, .. } => pending.push(inner),
+            &Expr::Literals { set, node } => {
+                if let Ok(node) = usize::try_from(node) {
+                    let node = arena.literal_set(set).node(node);
+                    sets.extend(node.transitions().map(|t| ByteSet::single(t.inp)));
+                }
+            }
+            _ => {}
+        }
+    }
+    sets.sort_unstable();
+    sets.dedup();
+}
+
+/// Returns one byte of each class that the sets tell apart.
+fn representatives(sets: &[ByteSet]) -> Vec<u8> {
+    let mut classes = vec![ByteSet::ALL];
+    for set in sets {
+        let mut next = Vec::with_capacity(classes.len() + 1);
+        for class in classes {
+            next.push(class.intersection(set));
+            next.push(class.difference(set));
+        }
+        next.retain(|class| !class.is_empty());
+        classes = next;
+    }
+    classes.iter().filter_map(ByteSet::first).collect()
 }
 
 /// Returns the derivative of `expr` from those of its parts.
@@ -148,5 +267,41 @@ mod tests {
             );
         }
         assert!(!derivatives.matches(&mut arena, set, b"abcd", &mut budget).expect("cheap"));
+    }
+
+    #[test]
+    fn combinations_are_those_that_some_text_has() {
+        let limits = Limits::default();
+        let mut arena = Arena::default();
+        let sources = ["^a", "b$", "^a?b?$", "^[^a]{2}$"];
+        let tests: Vec<_> = sources
+            .iter()
+            .map(|source| {
+                let pattern = Pattern::parse(source, &limits).expect(source);
+                pattern.to_expr(&mut arena, Encoding::Utf8, &limits).expect(source)
+            })
+            .collect();
+        let all = crate::ir::chars::any_text(&mut arena, Encoding::Utf8);
+        let mut budget = Budget::new("compile_work", 100_000);
+        let found = Derivatives::default()
+            .combinations(&mut arena, all, &tests, &mut budget)
+            .expect("few states");
+        // All texts of up to three characters tell the same.
+        let oracles: Vec<_> = sources.iter().map(|s| regex::Regex::new(s).expect(s)).collect();
+        let mut expected = Vec::new();
+        let mut texts = vec![String::new()];
+        for _ in 0..3 {
+            let longer = texts.iter().flat_map(|t| ["a", "b", "c"].map(|c| format!("{t}{c}")));
+            texts = texts.iter().cloned().chain(longer).collect();
+        }
+        for text in texts {
+            let bits = oracles.iter().enumerate().filter(|(_, o)| o.is_match(&text));
+            expected.push(bits.fold(0, |bits, (i, _)| bits | 1 << i));
+        }
+        expected.sort_unstable();
+        expected.dedup();
+        assert_eq!(found, expected);
+        let mut small = Budget::new("compile_work", 3);
+        assert_eq!(Derivatives::default().combinations(&mut arena, all, &tests, &mut small), None);
     }
 }

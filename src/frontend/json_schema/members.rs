@@ -10,12 +10,14 @@ use crate::error::Error;
 use crate::ids::ExprId;
 use crate::ir::chars::Encoding;
 use crate::ir::{Arena, Scope, UNBOUNDED};
-use crate::limits::BudgetExceeded;
+use crate::limits::{Budget, BudgetExceeded};
 
 /// Up to this many names that may come next are written out at once, not as a trie.
 const FEW_NAMES: usize = 6;
-/// Up to this many name tests may split the additional names into classes.
-const MAX_TESTS: usize = 12;
+/// Up to this many name tests, every combination is taken to be possible.
+const FEW_TESTS: usize = 2;
+/// So many name tests are combined at most.
+const MAX_TESTS: usize = 64;
 
 impl Engine {
     /// Returns the progress of an object without members.
@@ -322,37 +324,56 @@ impl Engine {
         }
         let tests = self.formulas.name_tests(object.formula);
         let any = object.progress.any;
-        let mut classes: Vec<(Vec<ExprId>, u32)> = vec![(Vec::new(), 0)];
-        if tests.len() > MAX_TESTS {
-            return Err(BudgetExceeded::new("unroll", MAX_TESTS as u64).into());
+        let mut passing = Vec::with_capacity(tests.len());
+        for &test in &tests {
+            passing.push(self.passing(test, scope.arena)?);
         }
-        for (i, &test) in tests.iter().enumerate() {
-            let passing = self.passing(test, scope.arena)?;
-            let failing = scope.arena.not(passing);
-            let mut next = Vec::with_capacity(2 * classes.len());
-            for (parts, outcomes) in classes {
-                next.push(([&parts[..], &[passing]].concat(), outcomes | 1 << i));
-                next.push(([&parts[..], &[failing]].concat(), outcomes));
-            }
-            classes = next;
-        }
+        let classes = self.combinations(&passing, scope.arena)?;
         let others = self.unmentioned(object, scope.arena);
         let mut found = Vec::new();
-        for (mut parts, outcomes) in classes {
+        for &class in &classes {
             let passes = |test: NameTest| {
-                tests.iter().position(|&t| t == test).is_some_and(|i| outcomes >> i & 1 == 1)
+                tests.iter().position(|&t| t == test).is_some_and(|i| class >> i & 1 == 1)
             };
             if self.formulas.program.options.closed_objects && !self.speaks_of(object, &passes) {
                 continue;
             }
             let key = Key { name: None, follows: &|_| any, test: &passes };
             let formula = self.formulas.read_member(object.formula, &key)?;
-            parts.extend_from_slice(&others);
+            let mut parts = others.clone();
+            for (i, &passing) in passing.iter().enumerate() {
+                let bit = 1 << i;
+                if class & bit != 0 {
+                    parts.push(passing);
+                } else if classes.iter().any(|&other| other & (class | bit) == class | bit) {
+                    parts.push(scope.arena.not(passing));
+                }
+            }
             let names = scope.arena.and(&parts);
             if formula != Formulas::no() && names != Arena::EMPTY {
                 found.push((quoted(scope.arena, names), formula));
             }
         }
+        Ok(found)
+    }
+
+    /// Returns the combinations of `tests` that a name can pass, and perhaps some that none can.
+    fn combinations(&mut self, tests: &[ExprId], arena: &mut Arena) -> Result<Vec<u64>, Error> {
+        if tests.len() <= FEW_TESTS {
+            return Ok((0..1 << tests.len()).collect());
+        }
+        let too_many = || BudgetExceeded::new("unroll", MAX_TESTS as u64);
+        if tests.len() > MAX_TESTS {
+            return Err(too_many().into());
+        }
+        if let Some(known) = self.combinations.get(tests) {
+            return Ok(known.clone());
+        }
+        let all = self.languages.any_string(arena, Encoding::JsonCanonical);
+        let mut budget = Budget::new("unroll", self.formulas.program.limits.unroll as u64 * 10);
+        let found = self.derivatives.combinations(arena, all, tests, &mut budget);
+        let found = found.ok_or_else(too_many)?;
+        self.combinations.insert(tests.into(), found.clone());
         Ok(found)
     }
 

@@ -91,6 +91,7 @@ pub fn compile_with(
     let mut engine = engine::Engine::new(formulas);
     let goal = engine.formulas.root_goal();
     let mut grammar = Grammar::new(limits.expressions);
+    engine.translate_patterns(&mut grammar.arena)?;
     grammar.start = engine.call(&mut grammar.scope(), goal, 0);
     grammar.not_enforced = not_enforced;
     grammar.expander = Some(Box::new(engine));

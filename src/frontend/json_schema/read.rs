@@ -648,16 +648,20 @@ impl Reader<'_, '_> {
             return Ok(Some(id));
         }
         let source = self.sources.document.names.get(text);
-        if let Err(error) = ecma::Pattern::parse(source, self.limits) {
-            let unsupported = matches!(error.kind(), ErrorKind::UnsupportedFeature { .. });
-            if unsupported && self.options.lenient {
-                self.departs(value, error.message());
-                return Ok(None);
+        let exact = match ecma::Pattern::parse(source, self.limits) {
+            Ok(pattern) => pattern.exact_text(),
+            Err(error) => {
+                let unsupported = matches!(error.kind(), ErrorKind::UnsupportedFeature { .. });
+                if unsupported && self.options.lenient {
+                    self.departs(value, error.message());
+                    return Ok(None);
+                }
+                return Err(error.at_pointer(self.sources.document.pointer(value)));
             }
-            return Err(error.at_pointer(self.sources.document.pointer(value)));
-        }
+        };
+        let exact = exact.map(|text| self.sources.document.names.intern(&text));
         let id = PatternId::at(self.schemas.patterns.len());
-        self.schemas.patterns.push(Pattern { text, value });
+        self.schemas.patterns.push(Pattern { text, value, exact });
         self.by_pattern.insert(text, id);
         Ok(Some(id))
     }

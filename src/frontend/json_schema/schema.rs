@@ -297,6 +297,8 @@ pub(super) struct Pattern {
     pub(super) text: NameId,
     /// The string itself, or the value of the member whose name it is.
     pub(super) value: ValueId,
+    /// The only text that it matches, if it is as plain as `^abc$`.
+    pub(super) exact: Option<NameId>,
 }
 
 /// Where the dynamic anchors of the resources lead.
@@ -375,7 +377,10 @@ impl Schemas {
                     && members.additional.is_none_or(node)
             })
             && self.elements.iter().all(|e| list(&e.prefix) && e.rest.is_none_or(node))
-            && self.patterns.iter().all(|p| name(p.text) && value(p.value))
+            && self
+                .patterns
+                .iter()
+                .all(|p| name(p.text) && value(p.value) && p.exact.is_none_or(name))
             && self
                 .dynamic
                 .iter()

@@ -400,7 +400,11 @@ impl<'a> Sources<'a> {
         let place = if fragment.is_empty() {
             Some(self.resource(target).root)
         } else if fragment.starts_with('/') {
-            self.document.follow(self.resource(target).root, &fragment)
+            let root = self.resource(target).root;
+            // Many schemas give addresses to their parts and go on writing pointers from the root of
+            // the document. What leads nowhere in its resource can only mean that.
+            let follow = |from| self.document.follow(from, &fragment);
+            follow(root).or_else(|| follow(self.document.root_of(root)))
         } else {
             let name = self.document.names.find(&fragment);
             name.and_then(|name| self.anchors.get(&(target, name))).map(|anchor| anchor.place)

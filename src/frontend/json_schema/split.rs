@@ -244,7 +244,10 @@ impl Formulas {
             Keyword::Length { min, max } if min > max => Self::no(),
             Keyword::Length { min: 0, max: UNBOUNDED } => Self::yes(),
             Keyword::Length { min, max } => self.literal(Atom::Length(min, max)),
-            Keyword::Pattern(id) => self.literal(Atom::Pattern(id)),
+            Keyword::Pattern(id) => match self.program.schemas.patterns[id.index()].exact {
+                Some(text) => self.any_of_strings(vec![text]),
+                None => self.literal(Atom::Pattern(id)),
+            },
             Keyword::Format(name) => self.literal(Atom::Format(name)),
             _ => Self::yes(),
         }

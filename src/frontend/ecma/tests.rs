@@ -317,6 +317,12 @@ fn limits_bound_length_nesting_work_and_copies() {
     assert!(matches!(error.kind(), ErrorKind::UnsupportedFeature { .. }));
 }
 
+/// Returns what 20,000 characters, no two of which are neighbours, look like between two texts.
+fn alternatives(before: &str, after: &str) -> String {
+    let chars = (0x4e00..).step_by(2).filter_map(char::from_u32).take(20_000);
+    chars.map(|c| format!("{before}{c}{after}")).collect()
+}
+
 #[test]
 fn deep_and_long_patterns_need_no_stack_and_little_time() {
     let n = 19_000;
@@ -329,13 +335,28 @@ fn deep_and_long_patterns_need_no_stack_and_little_time() {
         "{".repeat(100_000),
         "a|".repeat(100_000),
         "[".repeat(100_000) + "]",
+        format!("{}a{}", "(".repeat(n), "b)".repeat(n)),
+        format!("{}ab{}", "(".repeat(n), "|cd)".repeat(n)),
+        alternatives("", "|"),
+        alternatives("(?<=", ")a|"),
+        alternatives("(?:(?<=", ")a)*"),
+        alternatives("(?!(?!", r"|\b)|x)"),
+        alternatives(r"[\p{L}", "]"),
+        format!("^(?:{})*$", alternatives(r"(?!a\b", ")")),
     ];
     let run = move || {
         for pattern in patterns {
             let limits = Limits::default();
             let mut arena = Arena::new(limits.expressions);
+            let started = std::time::Instant::now();
             let result = Pattern::parse(&pattern, &limits)
                 .and_then(|p| p.to_expr(&mut arena, Encoding::JsonCanonical, &limits));
+            eprintln!(
+                "{:?} {} {:?}",
+                started.elapsed(),
+                &pattern.chars().take(20).collect::<String>(),
+                result.as_ref().err().map(|e| e.message().to_owned())
+            );
             if let Err(error) = result {
                 assert!(matches!(error.kind(), ErrorKind::BudgetExceeded(_)), "{error}");
             }
@@ -392,7 +413,7 @@ fn printed_trees_parse_to_what_they_say() {
     let mut rng = ChaCha8Rng::seed_from_u64(21);
     let texts = short_texts(3, 3);
     let with = Ingredients { looks: true, ahead: true, behind: true };
-    for _ in 0..1000 {
+    for _ in 0..400 {
         let mut tree = Tree::default();
         let size = rng.random_range(1..10);
         let root = random_tree(&mut tree, &mut rng, size, with);
@@ -463,13 +484,13 @@ fn random_patterns_match_exactly_what_the_regex_crate_finds() {
     let mut rng = ChaCha8Rng::seed_from_u64(22);
     let letters = [&LETTERS[..], &['\n', '"']].concat();
     let (mut accepted, mut refused) = (0, 0);
-    for i in 0..2000 {
+    for i in 0..1000 {
         let size = rng.random_range(1..12);
         let (pattern, theirs) = random_pattern(&mut rng, size);
         let oracle = regex::Regex::new(&theirs).unwrap();
         let encoding = if i % 2 == 0 { Encoding::Utf8 } else { Encoding::JsonCanonical };
         let mut matcher = Matcher::new(&pattern, encoding).unwrap();
-        for _ in 0..60 {
+        for _ in 0..40 {
             let length = rng.random_range(0..7);
             let text: String = (0..length).map(|_| *letters.choose(&mut rng).unwrap()).collect();
             // `is_match` stops at an empty match inside a character and calls it none.
@@ -482,7 +503,7 @@ fn random_patterns_match_exactly_what_the_regex_crate_finds() {
             assert_eq!(matcher.matches(&text), expected, "{pattern:?} on {text:?}");
         }
     }
-    assert!(accepted > 10_000 && refused > 10_000, "{accepted} accepted, {refused} refused");
+    assert!(accepted > 5_000 && refused > 5_000, "{accepted} accepted, {refused} refused");
 }
 
 /// The folder of public suites, where it lies beside the repository or above it.
@@ -566,6 +587,7 @@ fn the_patterns_of_public_schemas_are_translated() {
     patterns.dedup();
     let limits = Limits::default();
     let mut refused = Vec::new();
+    let started = std::time::Instant::now();
     for text in &patterns {
         let mut arena = Arena::new(limits.expressions);
         let result = Pattern::parse(text, &limits)
@@ -576,6 +598,7 @@ fn the_patterns_of_public_schemas_are_translated() {
             assert!(arena.len() < 5_000, "{text:?} takes {} expressions", arena.len());
         }
     }
+    eprintln!("all in {:?}", started.elapsed());
     let report = refused.join("\n");
     println!("{} of {} patterns refused\n{report}", refused.len(), patterns.len());
     assert!(refused.len() * 200 <= patterns.len(), "{report}");

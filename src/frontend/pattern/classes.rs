@@ -2,8 +2,10 @@
 
 use hashbrown::HashMap;
 
-use crate::frontend::pattern::{Node, NodeId, Tree};
+use crate::frontend::pattern::tree::union;
+use crate::frontend::pattern::{Node, NodeId, Side, Tree};
 use crate::ir::chars::{CharRange, CharSet, all_chars};
+use crate::limits::{Budget, BudgetExceeded};
 
 /// One block of a partition.
 #[derive(Clone, Debug)]
@@ -24,8 +26,10 @@ impl Block {
 /// Returns the coarsest partition of all characters of which every set is a union of blocks.
 ///
 /// One sweep over the ends of all ranges: O(n log n) in their number, times the words of a block's
-/// membership.
-pub(super) fn partition(sets: &[CharSet]) -> Vec<Block> {
+/// membership, which `work` is charged for.
+pub(super) fn partition(sets: &[CharSet], work: &mut Budget) -> Result<Vec<Block>, BudgetExceeded> {
+    let points: usize = sets.iter().map(|set| 2 * set.ranges().len()).sum();
+    work.spend(points as u64 * (1 + sets.len() as u64 / 8))?;
     let mut events: Vec<(u32, usize)> = Vec::new();
     for (index, set) in sets.iter().enumerate() {
         for range in set.iter() {
@@ -65,11 +69,11 @@ pub(super) fn partition(sets: &[CharSet]) -> Vec<Block> {
     }
     let mut blocks: Vec<_> = ids.into_iter().collect();
     blocks.sort_unstable_by_key(|&(_, id)| id);
-    blocks
+    Ok(blocks
         .into_iter()
         .zip(ranges)
         .map(|((members, _), ranges)| Block { set: CharSet::new(ranges), members })
-        .collect()
+        .collect())
 }
 
 /// What the assertions of a pattern can tell apart about the character before a position.
@@ -82,31 +86,29 @@ pub(super) struct LeftClasses {
 }
 
 impl LeftClasses {
-    pub(super) fn of(tree: &Tree, root: NodeId) -> Self {
-        let mut sides = Vec::new();
+    pub(super) fn of(tree: &Tree, root: NodeId, work: &mut Budget) -> Result<Self, BudgetExceeded> {
+        let mut sides: Vec<&Side> = Vec::new();
         for id in tree.subtree(root) {
             if let Node::Look(look) = tree.node(id) {
+                work.spend(sides.len() as u64)?;
                 for (before, _) in &look.cases {
-                    if !before.is_any() && !sides.contains(before) {
-                        sides.push(before.clone());
+                    if !before.is_any() && !sides.contains(&before) {
+                        sides.push(before);
                     }
                 }
             }
         }
         if sides.is_empty() {
-            return Self { sets: vec![all_chars()] };
+            return Ok(Self { sets: vec![all_chars()] });
         }
         let sets: Vec<_> = sides.iter().map(|side| side.set.clone()).collect();
-        let start: Vec<bool> = sides.iter().map(|side| side.edge).collect();
-        let mut classes = Self { sets: vec![CharSet::empty()] };
-        for block in partition(&sets) {
-            if start.iter().enumerate().all(|(i, &edge)| edge == block.is_in(i)) {
-                classes.sets[0].union(&block.set);
-            } else {
-                classes.sets.push(block.set);
-            }
-        }
-        classes
+        let blocks = partition(&sets, work)?;
+        let is_start =
+            |block: &Block| sides.iter().enumerate().all(|(i, side)| side.edge == block.is_in(i));
+        let (start, others): (Vec<_>, Vec<_>) = blocks.into_iter().partition(is_start);
+        let mut sets = vec![union(start.iter().map(|block| &block.set))];
+        sets.extend(others.into_iter().map(|block| block.set));
+        Ok(Self { sets })
     }
 
     /// Returns the number of classes.
@@ -134,13 +136,14 @@ mod tests {
             char_set(&[('\u{e000}', char::MAX)]),
             CharSet::empty(),
         ];
-        let blocks = partition(&sets);
-        let mut union = CharSet::empty();
+        let mut work = Budget::new("compile_work", 10_000);
+        let blocks = partition(&sets, &mut work).unwrap();
+        let mut all = CharSet::empty();
         for block in &blocks {
-            let mut common = union.clone();
+            let mut common = all.clone();
             common.intersect(&block.set);
             assert!(common.ranges().is_empty());
-            union.union(&block.set);
+            all.union(&block.set);
             for (i, set) in sets.iter().enumerate() {
                 let mut common = block.set.clone();
                 common.intersect(set);
@@ -149,7 +152,8 @@ mod tests {
                 assert_eq!(block.is_in(i), whole);
             }
         }
-        assert!(is_all(&union));
-        assert_eq!(partition(&[]).len(), 1);
+        assert!(is_all(&all));
+        assert_eq!(partition(&[], &mut work).unwrap().len(), 1);
+        assert!(partition(&sets, &mut Budget::new("compile_work", 5)).is_err());
     }
 }

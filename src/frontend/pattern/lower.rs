@@ -22,7 +22,7 @@ use hashbrown::HashMap;
 use crate::error::Error;
 use crate::frontend::pattern::classes::LeftClasses;
 use crate::frontend::pattern::machine;
-use crate::frontend::pattern::tree::is_all;
+use crate::frontend::pattern::tree::{is_all, union};
 use crate::frontend::pattern::{Node, NodeId, Side, Tree};
 use crate::ids::ExprId;
 use crate::ir::chars::{CharSet, Encoding, all_chars, any_text, char_class, write_json_canonical};
@@ -51,7 +51,7 @@ pub(crate) fn lower(
     encoding: Encoding,
     limits: &Limits,
 ) -> Result<ExprId, Error> {
-    let mut lower = Lower::new(arena, tree, root, encoding, limits);
+    let mut lower = Lower::new(arena, tree, root, encoding, limits)?;
     let end = if mode == Mode::Search { lower.any } else { Arena::EPSILON };
     let end: Rest = vec![end; lower.classes.len()].into();
     let result = if tree.facts(root).behind {
@@ -110,20 +110,21 @@ impl<'a> Lower<'a> {
         root: NodeId,
         encoding: Encoding,
         limits: &Limits,
-    ) -> Self {
+    ) -> Result<Self, BudgetExceeded> {
         let any = any_text(arena, encoding);
-        Self {
+        let mut work = Budget::new("compile_work", limits.compile_work);
+        Ok(Self {
             arena,
             tree,
-            classes: LeftClasses::of(tree, root),
+            classes: LeftClasses::of(tree, root, &mut work)?,
             any,
-            work: Budget::new("compile_work", limits.compile_work),
+            work,
             copies: Budget::new("unroll", limits.unroll as u64),
             failed: None,
             encoding,
             sets: HashMap::default(),
             plain: vec![None; tree.len()],
-        }
+        })
     }
 
     /// Puts `root` in front of `rest`.
@@ -131,6 +132,7 @@ impl<'a> Lower<'a> {
         let mut rests = vec![rest];
         let mut tasks = vec![Task::Before(root)];
         while let Some(task) = tasks.pop() {
+            self.work.spend(self.classes.len() as u64)?;
             self.check()?;
             match task {
                 Task::Before(node) => {
@@ -151,7 +153,7 @@ impl<'a> Lower<'a> {
                     let Some(guard) = rests.pop() else { break };
                     let guarded = rest.iter().zip(guard.iter()).map(|(&rest, &guard)| {
                         let guard = if negated { self.arena.not(guard) } else { guard };
-                        self.arena.and(&[rest, guard])
+                        self.and(rest, guard)
                     });
                     let guarded = guarded.collect();
                     rests.push(guarded);
@@ -281,6 +283,17 @@ impl<'a> Lower<'a> {
         self.arena.check()
     }
 
+    /// Takes `steps` from the budget where no error can be returned; false if they are not left.
+    fn charge(&mut self, steps: u64) -> bool {
+        match self.work.spend(steps) {
+            Ok(()) => true,
+            Err(exceeded) => {
+                self.failed.get_or_insert(exceeded);
+                false
+            }
+        }
+    }
+
     /// Returns the union, which is all texts as soon as one part is.
     ///
     /// Unions are flat, so one that grows step by step takes quadratic space: it is charged for.
@@ -289,15 +302,25 @@ impl<'a> Lower<'a> {
             Expr::Alt(parts) => parts.len() as u64,
             _ => 1,
         };
-        let size = parts.iter().map(size).sum();
-        if let Err(exceeded) = self.work.spend(size) {
-            self.failed.get_or_insert(exceeded);
+        if !self.charge(4 * parts.iter().map(size).sum::<u64>()) {
             return Arena::EMPTY;
         }
         if parts.contains(&self.any) && !parts.contains(&Arena::ALL) {
             return self.any;
         }
         self.arena.alt(parts)
+    }
+
+    /// Returns the intersection, which is charged for as [`Self::alt`] is.
+    pub(super) fn and(&mut self, a: ExprId, b: ExprId) -> ExprId {
+        let size = |id: ExprId| match self.arena.get(id) {
+            Expr::And(parts) => parts.len() as u64,
+            _ => 1,
+        };
+        if !self.charge(4 * (size(a) + size(b))) {
+            return Arena::EMPTY;
+        }
+        self.arena.and(&[a, b])
     }
 
     /// Returns the texts of `rest` that begin with what `side` allows.
@@ -311,13 +334,13 @@ impl<'a> Lower<'a> {
             return if side.edge { self.arena.optional(some) } else { some };
         }
         if side.set.ranges().is_empty() {
-            return if side.edge { self.arena.and(&[rest, Arena::EPSILON]) } else { Arena::EMPTY };
+            return if side.edge { self.and(rest, Arena::EPSILON) } else { Arena::EMPTY };
         }
         let mut allowed = self.arena.concat2(first, Arena::ALL);
         if side.edge {
             allowed = self.arena.optional(allowed);
         }
-        self.arena.and(&[rest, allowed])
+        self.and(rest, allowed)
     }
 
     /// Returns one character of `set`.
@@ -325,6 +348,10 @@ impl<'a> Lower<'a> {
         let key: Vec<_> = set.iter().map(|range| (range.start(), range.end())).collect();
         if let Some(&id) = self.sets.get(&key) {
             return id;
+        }
+        // A class takes an expression or more for each of its ranges.
+        if !self.charge(64 * key.len() as u64) {
+            return Arena::EMPTY;
         }
         let id = char_class(self.arena, set, self.encoding);
         self.sets.insert(key, id);
@@ -471,7 +498,8 @@ impl<'a> Lower<'a> {
     }
 
     fn plain_concat(&mut self, nodes: &[NodeId]) -> ExprId {
-        let parts: Vec<_> = nodes.iter().map(|&node| self.plain(node)).collect();
+        let parts = self.tree.flat_parts(nodes);
+        let parts: Vec<_> = parts.into_iter().map(|node| self.plain(node)).collect();
         self.arena.concat(&parts)
     }
 
@@ -481,7 +509,9 @@ impl<'a> Lower<'a> {
             return id;
         }
         for id in self.tree.subtree(node) {
-            if self.plain[id.index()].is_none() && self.tree.facts(id).plain {
+            let facts = self.tree.facts(id);
+            let needed = facts.plain && (!facts.inlined || id == node);
+            if needed && self.plain[id.index()].is_none() {
                 let expr = self.plain_of_parts(id);
                 self.plain[id.index()] = Some(expr);
             }
@@ -496,7 +526,8 @@ impl<'a> Lower<'a> {
             Node::Empty | Node::Look(_) | Node::Around(_) => Arena::EPSILON,
             Node::Set(set) => self.set(set),
             Node::Concat(parts) => {
-                let parts: Vec<_> = parts.iter().map(|&id| part(self, id)).collect();
+                let parts = self.tree.flat_parts(parts);
+                let parts: Vec<_> = parts.into_iter().map(|id| part(self, id)).collect();
                 self.arena.concat(&parts)
             }
             Node::Alt(parts) => {
@@ -509,7 +540,7 @@ impl<'a> Lower<'a> {
                     }
                 }
                 others.push(self.arena.literals(literals));
-                self.arena.alt(&others)
+                self.alt(&others)
             }
             &Node::Repeat { body, min, max } => {
                 let body = part(self, body);
@@ -533,6 +564,7 @@ impl<'a> Lower<'a> {
 
     /// Returns the texts of a concatenation of plain nodes that end in a character of `set`.
     fn concat_ending_in(&mut self, nodes: &[NodeId], set: &CharSet) -> ExprId {
+        let nodes = self.tree.flat_parts(nodes);
         let parts: Vec<_> = nodes.iter().map(|&node| (node, self.ending_in(node, set))).collect();
         self.concat_ending(&parts)
     }
@@ -559,7 +591,12 @@ impl<'a> Lower<'a> {
         let start = self.tree.facts(node).first.index();
         let mut ending: Vec<ExprId> = Vec::new();
         for id in self.tree.subtree(node) {
+            if !self.charge(4) {
+                return Arena::EMPTY;
+            }
             let ends = match self.tree.node(id) {
+                // An inlined concatenation is read by the one around it.
+                _ if self.tree.facts(id).inlined && id != node => Arena::EMPTY,
                 Node::Empty | Node::Look(_) | Node::Around(_) => Arena::EMPTY,
                 Node::Set(own) => {
                     let mut own = own.clone();
@@ -567,13 +604,14 @@ impl<'a> Lower<'a> {
                     self.set(&own)
                 }
                 Node::Concat(parts) => {
+                    let parts = self.tree.flat_parts(parts);
                     let parts: Vec<_> =
-                        parts.iter().map(|&p| (p, ending[p.index() - start])).collect();
+                        parts.into_iter().map(|p| (p, ending[p.index() - start])).collect();
                     self.concat_ending(&parts)
                 }
                 Node::Alt(parts) => {
                     let ways: Vec<_> = parts.iter().map(|p| ending[p.index() - start]).collect();
-                    self.arena.alt(&ways)
+                    self.alt(&ways)
                 }
                 &Node::Repeat { body, min, max } => {
                     let copies = self.plain(body);
@@ -590,14 +628,10 @@ impl<'a> Lower<'a> {
 }
 
 /// Unites the sets that have the same rest, and leaves out those without characters.
-fn join_equal(sets: Vec<(CharSet, ExprId)>) -> Vec<(CharSet, ExprId)> {
-    let mut joined: Vec<(CharSet, ExprId)> = Vec::new();
-    for (set, rest) in sets {
-        match joined.iter_mut().find(|(_, r)| *r == rest) {
-            _ if set.ranges().is_empty() => {}
-            Some((all, _)) => all.union(&set),
-            None => joined.push((set, rest)),
-        }
-    }
-    joined
+fn join_equal(mut sets: Vec<(CharSet, ExprId)>) -> Vec<(CharSet, ExprId)> {
+    sets.retain(|(set, _)| !set.ranges().is_empty());
+    sets.sort_by_key(|&(_, rest)| rest);
+    sets.chunk_by(|(_, a), (_, b)| a == b)
+        .map(|group| (union(group.iter().map(|(set, _)| set)), group[0].1))
+        .collect()
 }

@@ -18,10 +18,10 @@ use crate::frontend::pattern::classes::{Block, partition};
 use crate::frontend::pattern::lower::{Lower, Rest};
 use crate::frontend::pattern::program::{Inst, MATCH, Pc, Program};
 use crate::frontend::pattern::solve::{Equation, solve};
+use crate::frontend::pattern::tree::union;
 use crate::frontend::pattern::{NodeId, Side};
 use crate::ids::ExprId;
 use crate::ir::Arena;
-use crate::ir::chars::CharSet;
 use crate::limits::Budget;
 
 /// How deep look-around may nest inside a loop or around look-behind; deeper is refused by name.
@@ -33,7 +33,7 @@ pub(super) fn star(lower: &mut Lower<'_>, body: NodeId, rest: &Rest) -> Result<R
     let (tree, copies, work) = lower.program_parts();
     let program = Program::star(tree, body, copies, work)?;
     let start = program.start;
-    let mut machine = Machine::new(&program, lower);
+    let mut machine = Machine::new(&program, lower)?;
     let mut starts = Vec::new();
     for class in 0..lower.classes.len() {
         let context = machine.contexts.id(Context { class, behinds: Box::default() });
@@ -54,7 +54,7 @@ pub(super) fn whole(
     let (tree, copies, work) = lower.program_parts();
     let program = Program::whole(tree, root, search, copies, work)?;
     let start = Thread { pc: program.start, owed: NOTHING };
-    let mut machine = Machine::new(&program, lower);
+    let mut machine = Machine::new(&program, lower)?;
     let behinds = vec![Threads::default(); program.behinds.len()].into();
     let context = machine.contexts.id(Context { class: 0, behinds });
     let rest: Rest = vec![rest; lower.classes.len()].into();
@@ -144,12 +144,14 @@ struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    fn new(program: &'a Program, lower: &Lower<'_>) -> Self {
+    fn new(program: &'a Program, lower: &mut Lower<'_>) -> Result<Self, Error> {
         let mut sets = program.sets.clone();
         sets.extend(lower.classes.sets.iter().cloned());
         let sides = |look: &super::Look| look.cases.iter().map(|(_, a)| a.set.clone()).collect();
         sets.extend(program.looks.iter().flat_map(|look| -> Vec<_> { sides(look) }));
-        let alphabet = partition(&sets);
+        let alphabet = partition(&sets, &mut lower.work)?;
+        let answers = program.looks.len() * lower.classes.len() * alphabet.len();
+        lower.work.spend(answers as u64)?;
         let class_of = alphabet
             .iter()
             .map(|block| {
@@ -176,7 +178,7 @@ impl<'a> Machine<'a> {
         owed.id(Owed::new());
         let contexts = Interner::new();
         let work = lower.work.clone();
-        Self { program, alphabet, class_of, holds, owed, contexts, work }
+        Ok(Self { program, alphabet, class_of, holds, owed, contexts, work })
     }
 
     /// Returns the languages of `starts`, with the rest of its class where the program is left.
@@ -219,15 +221,13 @@ impl<'a> Machine<'a> {
         for ((state, left), equation) in states.values.iter().zip(exits).zip(&mut equations) {
             let class = self.contexts.values[state.context].class;
             for (owed, before) in left {
-                let mut side = Side::of(CharSet::empty());
-                for symbol in before {
-                    match self.alphabet.get(symbol) {
-                        Some(block) => side.set.union(&block.set),
-                        None => side.edge = true,
-                    }
-                }
+                let blocks = before.iter().filter_map(|&symbol| self.alphabet.get(symbol));
+                let side = Side {
+                    set: union(blocks.map(|block| &block.set)),
+                    edge: before.contains(&symbols),
+                };
                 let debt = debts.get(&(owed, state.context)).copied().unwrap_or(Arena::ALL);
-                let owing = lower.arena.and(&[rest[class], debt]);
+                let owing = lower.and(rest[class], debt);
                 let end = lower.restrict(owing, &side);
                 if end != Arena::EMPTY {
                     equation.ends.push(end);

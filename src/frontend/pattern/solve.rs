@@ -10,9 +10,9 @@ use hashbrown::HashMap;
 use crate::error::Error;
 use crate::frontend::pattern::classes::Block;
 use crate::frontend::pattern::lower::Lower;
+use crate::frontend::pattern::tree::union;
 use crate::ids::ExprId;
 use crate::ir::Arena;
-use crate::ir::chars::CharSet;
 
 /// A set of blocks of a partition of the characters, as bits.
 pub(super) type Symbols = Box<[u64]>;
@@ -62,13 +62,13 @@ pub(super) fn solve(
     for equation in &merged {
         let mut row = Row::default();
         for (&target, symbols) in &equation.steps {
-            let mut set = CharSet::empty();
+            let mut chosen = Vec::new();
             for (index, block) in alphabet.iter().enumerate() {
                 if symbols[index / 64] >> (index % 64) & 1 == 1 {
-                    set.union(&block.set);
+                    chosen.push(&block.set);
                 }
             }
-            row.steps.insert(target, lower.set(&set));
+            row.steps.insert(target, lower.set(&union(chosen)));
         }
         row.ends = equation.ends.iter().map(|&end| (end, Arena::EPSILON)).collect();
         rows.push(row);

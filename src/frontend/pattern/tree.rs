@@ -98,6 +98,11 @@ impl Side {
     }
 }
 
+/// Returns the union of `sets`, in one go: one after the other takes quadratic time.
+pub(super) fn union<'a>(sets: impl IntoIterator<Item = &'a CharSet>) -> CharSet {
+    CharSet::new(sets.into_iter().flat_map(|set| set.ranges().iter().copied()))
+}
+
 /// Returns whether `set` has all characters. A range that ends before the surrogates may or may not
 /// be joined with one that begins after them.
 pub(super) fn is_all(set: &CharSet) -> bool {
@@ -125,6 +130,9 @@ pub(crate) fn contains(set: &CharSet, c: char) -> bool {
         })
         .is_ok()
 }
+
+/// How many cases a [`Look`] may have to be complemented; an assertion with more keeps its body.
+const MAX_CASES: usize = 4;
 
 /// A condition on both neighbours of a position: it holds if some case does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,8 +219,8 @@ pub(crate) struct NodeFacts {
     pub(crate) around_depth: u32,
     /// Has a look-behind assertion longer than one character.
     pub(crate) behind: bool,
-    /// Has a look-ahead assertion longer than one character.
-    pub(crate) ahead: bool,
+    /// Is a plain concatenation inside a concatenation, which it is read as a part of.
+    pub(crate) inlined: bool,
 }
 
 /// A pattern as a vector of nodes, children before parents.
@@ -242,6 +250,26 @@ impl Tree {
         (self.facts(id).first.0..=id.0).map(NodeId)
     }
 
+    fn is_concat(&self, id: NodeId) -> bool {
+        matches!(self.node(id), Node::Concat(_))
+    }
+
+    /// Returns the parts of a concatenation, with those of inlined ones in their place.
+    ///
+    /// Groups may nest to the left, `(((ab)c)d)`, where concatenating level by level would take
+    /// quadratic time.
+    pub(crate) fn flat_parts(&self, parts: &[NodeId]) -> Vec<NodeId> {
+        let mut flat = Vec::with_capacity(parts.len());
+        let mut stack: Vec<_> = parts.iter().rev().copied().collect();
+        while let Some(id) = stack.pop() {
+            match self.node(id) {
+                Node::Concat(parts) if self.facts(id).plain => stack.extend(parts.iter().rev()),
+                _ => flat.push(id),
+            }
+        }
+        flat
+    }
+
     fn push(&mut self, node: Node, first: Option<NodeId>) -> NodeId {
         // A source text has fewer nodes than bytes, and those are bounded far below 2^32.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
@@ -253,7 +281,7 @@ impl Tree {
             nullable: true,
             around_depth: 0,
             behind: false,
-            ahead: false,
+            inlined: false,
         };
         let children: &[NodeId] = match &node {
             Node::Empty | Node::Set(_) | Node::Look(_) => &[],
@@ -266,7 +294,6 @@ impl Tree {
             facts.plain &= child.plain;
             facts.around_depth = facts.around_depth.max(child.around_depth);
             facts.behind |= child.behind;
-            facts.ahead |= child.ahead;
         }
         match &node {
             Node::Empty => {}
@@ -280,7 +307,6 @@ impl Tree {
             Node::Around(around) => {
                 facts.plain = false;
                 facts.around_depth += 1;
-                facts.ahead |= around.ahead;
                 facts.behind |= !around.ahead;
             }
         }
@@ -311,6 +337,10 @@ impl Tree {
             [one] => one,
             [first, ..] => {
                 let first = self.facts(first).first;
+                for &part in &parts {
+                    let inlined = self.is_concat(part) && self.facts(part).plain;
+                    self.facts[part.index()].inlined = inlined;
+                }
                 self.push(Node::Concat(parts.into()), Some(first))
             }
         }
@@ -323,15 +353,17 @@ impl Tree {
             [one] => one,
             [first, ..] => {
                 let first = self.facts(first).first;
-                let mut all = CharSet::empty();
-                let sets = parts.iter().all(|&part| match self.node(part) {
-                    Node::Set(set) => {
-                        all.union(set);
-                        true
-                    }
-                    _ => false,
-                });
-                let node = if sets { Node::Set(all) } else { Node::Alt(parts.into()) };
+                let sets: Option<Vec<&CharSet>> = parts
+                    .iter()
+                    .map(|&part| match self.node(part) {
+                        Node::Set(set) => Some(set),
+                        _ => None,
+                    })
+                    .collect();
+                let node = match sets {
+                    Some(sets) => Node::Set(union(sets)),
+                    None => Node::Alt(parts.into()),
+                };
                 self.push(node, Some(first))
             }
         }
@@ -355,8 +387,11 @@ impl Tree {
     pub(crate) fn around(&mut self, ahead: bool, negated: bool, body: NodeId) -> NodeId {
         let first = self.facts(body).first;
         let node = match self.one_character(body, ahead) {
-            Some(look) => Node::Look(if negated { look.complement() } else { look }),
-            None => Node::Around(Around { ahead, negated, body }),
+            // The complement of n cases has up to 2^n.
+            Some(look) if look.cases.len() <= MAX_CASES => {
+                Node::Look(if negated { look.complement() } else { look })
+            }
+            _ => Node::Around(Around { ahead, negated, body }),
         };
         self.push(node, Some(first))
     }
@@ -367,7 +402,9 @@ impl Tree {
         let Node::Alt(parts) = self.node(body) else { return self.one_character_of(body, ahead) };
         let mut looks = parts.iter().map(|&part| self.one_character_of(part, ahead));
         let first = looks.next()??;
-        looks.try_fold(first, |all, look| Some(all.union(&look?)))
+        looks.try_fold(first, |all, look| {
+            Some(all.union(&look?)).filter(|all| all.cases.len() <= MAX_CASES)
+        })
     }
 
     fn one_character_of(&self, body: NodeId, ahead: bool) -> Option<Look> {

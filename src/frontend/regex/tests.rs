@@ -76,12 +76,12 @@ fn random_patterns_match_exactly_what_the_regex_crate_matches() {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let letters = [&LETTERS[..], &['\n', '\r', 'A']].concat();
     let (mut accepted, mut refused) = (0, 0);
-    for _ in 0..2000 {
+    for _ in 0..1000 {
         let size = rng.random_range(1..14);
         let pattern = random_pattern(&mut rng, size);
         let Ok(oracle) = regex::Regex::new(&format!(r"\A(?:{pattern})\z")) else { continue };
         let (mut derivatives, start) = matcher(&pattern);
-        for _ in 0..60 {
+        for _ in 0..40 {
             let length = rng.random_range(0..7);
             let text: String = (0..length).map(|_| *letters.choose(&mut rng).unwrap()).collect();
             let expected = oracle.is_match(&text);
@@ -97,7 +97,7 @@ fn random_patterns_match_exactly_what_the_regex_crate_matches() {
             );
         }
     }
-    assert!(accepted > 10_000 && refused > 10_000, "{accepted} accepted, {refused} refused");
+    assert!(accepted > 5_000 && refused > 5_000, "{accepted} accepted, {refused} refused");
 }
 
 #[test]

@@ -346,17 +346,10 @@ fn deep_and_long_patterns_need_no_stack_and_little_time() {
     ];
     let run = move || {
         for pattern in patterns {
-            let limits = Limits::default();
+            let limits = Limits::default().max_compile_work(5_000_000);
             let mut arena = Arena::new(limits.expressions);
-            let started = std::time::Instant::now();
             let result = Pattern::parse(&pattern, &limits)
                 .and_then(|p| p.to_expr(&mut arena, Encoding::JsonCanonical, &limits));
-            eprintln!(
-                "{:?} {} {:?}",
-                started.elapsed(),
-                &pattern.chars().take(20).collect::<String>(),
-                result.as_ref().err().map(|e| e.message().to_owned())
-            );
             if let Err(error) = result {
                 assert!(matches!(error.kind(), ErrorKind::BudgetExceeded(_)), "{error}");
             }
@@ -587,7 +580,6 @@ fn the_patterns_of_public_schemas_are_translated() {
     patterns.dedup();
     let limits = Limits::default();
     let mut refused = Vec::new();
-    let started = std::time::Instant::now();
     for text in &patterns {
         let mut arena = Arena::new(limits.expressions);
         let result = Pattern::parse(text, &limits)
@@ -598,7 +590,6 @@ fn the_patterns_of_public_schemas_are_translated() {
             assert!(arena.len() < 5_000, "{text:?} takes {} expressions", arena.len());
         }
     }
-    eprintln!("all in {:?}", started.elapsed());
     let report = refused.join("\n");
     println!("{} of {} patterns refused\n{report}", refused.len(), patterns.len());
     assert!(refused.len() * 200 <= patterns.len(), "{report}");

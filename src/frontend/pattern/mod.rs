@@ -14,6 +14,7 @@
 mod classes;
 mod lower;
 mod machine;
+mod plain;
 mod program;
 mod solve;
 #[cfg(test)]

@@ -97,7 +97,7 @@ fn random_patterns_match_exactly_what_the_regex_crate_matches() {
             );
         }
     }
-    assert!(accepted > 5_000 && refused > 5_000, "{accepted} accepted, {refused} refused");
+    assert!(accepted > 3_000 && refused > 3_000, "{accepted} accepted, {refused} refused");
 }
 
 #[test]

@@ -452,3 +452,50 @@ fn an_expander_survives_its_bytes_and_refuses_others() {
         }
     }
 }
+
+#[test]
+fn formats_of_numbers_bound_numbers_and_nothing_else() {
+    let limits = JsonOptions::default();
+    check(
+        r#"{"format": "int32"}"#,
+        &limits,
+        &["0", "-2147483648", "2147483647", "null", r#""x""#, "[1.5]", r#"{"a": 3000000000}"#],
+        &["-2147483649", "2147483648", "1.5", "99999999999", "1e99"],
+    );
+    check(
+        r#"{"type": ["integer", "null"], "format": "uint8", "maximum": 200.5, "multipleOf": 10}"#,
+        &limits,
+        &["0", "200", "null"],
+        &["210", "-10", "5", "250", "260"],
+    );
+    // Large integers may be written as strings.
+    check(
+        r#"{"type": ["number", "string"], "format": "int64"}"#,
+        &limits,
+        &["9223372036854775807", r#""-9223372036854775808""#, r#""0""#],
+        &["9223372036854775808", r#""9223372036854775808""#, r#""x""#, r#""""#, r#""01""#],
+    );
+    check(
+        r#"{"type": "number", "format": "double"}"#,
+        &limits,
+        &["1.5", "-1.7976931348623157e308", "1e308", "1e-400", "1E+308"],
+        &["1.8e308", "-1e309", "1e1000"],
+    );
+    check(r#"{"format": "float"}"#, &limits, &["3.4e38", "1"], &["3.5e38", "-1e39"]);
+    check(r#"{"not": {"format": "uint8"}, "type": "integer"}"#, &limits, &["-1", "256"], &["7"]);
+    check(r#"{"format": "password", "maxLength": 2}"#, &limits, &[r#""é!""#, "1"], &[r#""abc""#]);
+}
+
+#[test]
+fn what_a_format_leaves_open_is_not_taken_for_its_negation() {
+    // It is a valid host name, which is not generated as one.
+    for schema in [
+        r#"{"type": "string", "format": "hostname"}"#,
+        r#"{"type": "string", "not": {"format": "hostname"}}"#,
+        r#"{"type": "string", "if": {"format": "hostname"}, "then": false}"#,
+        r#"{"type": "string", "oneOf": [{"format": "hostname"}, {"maxLength": 20}]}"#,
+    ] {
+        check(schema, &JsonOptions::default(), &[], &[r#""xn--nxasmq6b""#]);
+    }
+    check(r#"{"not": {"format": "hostname"}}"#, &JsonOptions::default(), &[r#""a_b""#], &["1"]);
+}

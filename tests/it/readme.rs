@@ -1,13 +1,18 @@
 //! What the README says about keywords is true.
 
-use schemac::frontend::json_schema::{JsonOptions, compile, format};
+use schemac::frontend::json_schema::{JsonOptions, compile, format, number};
 use schemac::{ErrorKind, Limits};
 
 const README: &str = include_str!("../../README.md");
+const JSON_SCHEMA: &str = include_str!("../../docs/json_schema.md");
 
-/// Returns the words in backquotes of the table row that starts with `title`.
+/// Returns the words in backquotes of the table row of the README that starts with `title`.
 fn row(title: &str) -> Vec<&'static str> {
-    let line = README.lines().find(|line| line.starts_with(&format!("| {title} |"))).unwrap();
+    row_of(README, &format!("{title} |"))
+}
+
+fn row_of(document: &'static str, title: &str) -> Vec<&'static str> {
+    let line = document.lines().find(|line| line.starts_with(&format!("| {title}"))).unwrap();
     line.split('`').skip(1).step_by(2).collect()
 }
 
@@ -111,7 +116,21 @@ fn the_listed_formats_are_the_known_ones() {
     let mut listed: Vec<_> =
         words.iter().copied().skip(1).take_while(|word| *word != "--formats").collect();
     listed.sort_unstable();
-    assert_eq!(listed, format::NAMES);
+    assert_eq!(listed, format::STANDARD);
+}
+
+#[test]
+fn the_formats_of_the_documentation_are_the_known_ones() {
+    // `schemars` is in the title of two rows.
+    let listed = |title| row_of(JSON_SCHEMA, title).into_iter().filter(|&w| w != "schemars");
+    let is = |title, names: &[&str]| assert!(listed(title).eq(names.iter().copied()), "{title}");
+    is("of the standard |", &format::STANDARD);
+    is("of strings, registered", &format::REGISTERED);
+    is("of numbers, registered", &number::FORMATS);
+    is("known to assert nothing |", &format::ANNOTATIONS);
+    for name in listed("not enforced |") {
+        assert!(format::not_regular(name).is_some(), "{name}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 
 use super::document::{Kind, ValueId};
 use super::names::NameId;
-use super::number::{Bound, Decimal, NumberConstraint};
+use super::number::{self, Bound, Decimal, NumberConstraint};
 use super::options::{Draft, Formats, JsonOptions};
 use super::schema::{
     Contains, DynamicResource, Elements, ElementsId, Keyword, Members, MembersId, Node, NodeId,
@@ -673,9 +673,18 @@ impl Reader<'_, '_> {
         let text = self.sources.document.names.get(name);
         if self.options.formats == Formats::Annotate {
             self.departs(value, "formats are annotations, on request");
-        } else if format::is_known(text) {
-            place.keywords.push(Keyword::Format(name));
-        } else {
+            return Ok(());
+        }
+        let numbers = number::of_format(text);
+        let known = format::is_known(text);
+        if known || numbers.is_some() {
+            place.keywords.extend(known.then_some(Keyword::Format(name)));
+            if let Some(numbers) = numbers {
+                self.schemas.numbers.push(numbers);
+                let id = NumberId::at(self.schemas.numbers.len() - 1);
+                place.keywords.push(Keyword::Number(id));
+            }
+        } else if !format::is_annotation(text) {
             let standard = format::not_regular(text);
             let reason = standard.unwrap_or("the format is not known");
             let annotate = standard.is_none() && self.options.formats == Formats::AssertKnown;

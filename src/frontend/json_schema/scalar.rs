@@ -6,7 +6,7 @@ use super::number::{self, NumberConstraint};
 use super::schema::PatternId;
 use crate::error::Error;
 use crate::frontend::ecma;
-use crate::frontend::json_schema::format;
+use crate::frontend::json_schema::format::{self, Side};
 use crate::ids::ExprId;
 use crate::ir::Arena;
 use crate::ir::chars::{self, Encoding};
@@ -25,7 +25,7 @@ pub(super) struct Languages {
     strings: Map<(FormulaId, Encoding), ExprId>,
     numbers: Map<FormulaId, ExprId>,
     patterns: Map<(PatternId, Encoding), ExprId>,
-    formats: Map<(NameId, Encoding), ExprId>,
+    formats: Map<(NameId, Side, Encoding), ExprId>,
     characters: Map<Encoding, ExprId>,
 }
 
@@ -109,14 +109,8 @@ impl Languages {
                 }
                 Atom::Pattern(id) => self.pattern(formulas, arena, id, encoding)?,
                 Atom::Format(name) => {
-                    if let Some(&known) = self.formats.get(&(name, encoding)) {
-                        known
-                    } else {
-                        let text = formulas.program.document.names.get(name);
-                        let expr = format::format(arena, text, encoding)?.unwrap_or(Arena::ALL);
-                        self.formats.insert((name, encoding), expr);
-                        expr
-                    }
+                    let side = if positive { Side::Within } else { Side::Around };
+                    self.format(formulas, arena, (name, side, encoding))?
                 }
                 Atom::Strings(list) => {
                     let list = formulas.list(list);
@@ -135,6 +129,22 @@ impl Languages {
             all.push(self.any_string(arena, encoding));
         }
         Ok(arena.and(&all))
+    }
+
+    fn format(
+        &mut self,
+        formulas: &Formulas,
+        arena: &mut Arena,
+        key: (NameId, Side, Encoding),
+    ) -> Result<ExprId, Error> {
+        if let Some(&known) = self.formats.get(&key) {
+            return Ok(known);
+        }
+        let (name, side, encoding) = key;
+        let text = formulas.program.document.names.get(name);
+        let expr = format::format(arena, text, side, encoding)?.unwrap_or(Arena::ALL);
+        self.formats.insert(key, expr);
+        Ok(expr)
     }
 
     /// Returns the strings that match a pattern, without quotes.

@@ -18,10 +18,13 @@ const UCSCHAR: &str = r"\u{a0}-\u{d7ff}\u{f900}-\u{fdcf}\u{fdf0}-\u{ffef}\u{1000
 const IPRIVATE: &str = r"\u{e000}-\u{f8ff}\u{f0000}-\u{ffffd}\u{100000}-\u{10fffd}";
 
 /// A label of a host name, with the letters beyond ASCII of `beyond`: at most 63 characters, no hyphen
-/// at either end, and none at both the third and the fourth place, where A-labels have them.
-fn label(beyond: &str) -> String {
+/// at either end, and, unless it may be an A-label, none at both the third and the fourth place.
+fn label(beyond: &str, a_label: bool) -> String {
     let letter = format!("[A-Za-z0-9{beyond}]");
     let inner = format!(r"[A-Za-z0-9\-{beyond}]");
+    if a_label {
+        return format!("{letter}(?:{inner}{{0,61}}{letter})?");
+    }
     format!(
         "(?:{letter}(?:{inner}{{0,2}}{letter})?\
          |{letter}{inner}(?:{letter}{inner}|-{letter}){inner}{{0,58}}{letter})"
@@ -95,7 +98,7 @@ pub(super) fn uri_template() -> String {
 
 impl Builder<'_> {
     pub(super) fn hostname(&mut self) -> Result<ExprId, Error> {
-        self.domain(&label(""))
+        self.domain(&label("", self.around))
     }
 
     /// Labels with dots between them, at most 253 characters.
@@ -112,7 +115,7 @@ impl Builder<'_> {
         let local = self.pattern(&format!(r"{atom}(?:\.{atom})*|{quoted}"))?;
         let local = self.at_most(local, 64)?;
         let at = self.pattern("@")?;
-        let domain = self.domain(&label(beyond))?;
+        let domain = self.domain(&label(beyond, self.around))?;
         // RFC 5321 lets `::` stand for two groups or more.
         let (ipv4, ipv6) = (ipv4(), ipv6(6));
         let address = self.pattern(&format!(r"\[(?:{ipv4}|[Ii][Pp][Vv]6:{ipv6})\]"))?;

@@ -1,4 +1,5 @@
-//! The formats of JSON Schema 2020-12 (validation, section 7.3) as languages.
+//! The formats of JSON Schema 2020-12 (validation, section 7.3) as languages, and of the formats of
+//! strings that the OpenAPI Format Registry and `schemars` add those that say what a string is.
 //!
 //! In goes a name, out comes the language of the strings of that format; the string goal of a schema
 //! intersects it with the rest. Each is written as an ECMA-262 pattern after the grammar of its RFC.
@@ -17,12 +18,24 @@
 //! | `uuid` | RFC 4122, 3 | any version and variant |
 //! | `json-pointer` | RFC 6901, 3 | |
 //! | `relative-json-pointer` | its draft, 3 | without index manipulation (`0+1`), which not all versions of the draft have |
+//! | `byte` | RFC 4648, 4 | padded, and the bits that pad are 0 |
+//! | `base64url` | RFC 4648, 5 | as `byte`, but the padding may be left out |
+//! | `char` | OpenAPI | one character |
+//! | `int64`, `uint64` | OpenAPI | digits without zeros before them, within the range |
+//! | `date-time-local`, `time-local` | OpenAPI; RFC 3339, 5.6 `partial-time` | without a second 60: whether there is one depends on the offset |
+//! | `partial-date-time`, `partial-time` | `schemars` | the same |
+//! | `ip` | `schemars` | `ipv4` or `ipv6` |
+//!
+//! Formats of numbers are in [`super::number`]. Formats that say how a string is to be treated, and
+//! that every string has, are known and assert nothing: [`is_annotation`].
 //!
 //! A host name with an A-label (`xn--…`) is never generated, although some are valid: whether one is
 //! asks for Punycode and the IDNA tables. That narrows `hostname` and the two e-mail formats; drafts
-//! before 7, which do not know A-labels, would also take other labels with those two hyphens. Two
-//! formats are refused by name, see [`not_regular`].
+//! before 7, which do not know A-labels, would also take other labels with those two hyphens. What is
+//! left out of a format here is not taken for its negation either, see [`Side`]. Two formats are
+//! refused by name, see [`not_regular`].
 
+mod encoded;
 mod internet;
 mod time;
 
@@ -33,8 +46,8 @@ use crate::ir::Arena;
 use crate::ir::chars::Encoding;
 use crate::limits::Limits;
 
-/// The names of the formats that [`format()`] knows.
-pub const NAMES: [&str; 17] = [
+/// The formats of the standard that [`format()`] knows.
+pub const STANDARD: [&str; 17] = [
     "date",
     "date-time",
     "duration",
@@ -54,10 +67,34 @@ pub const NAMES: [&str; 17] = [
     "uuid",
 ];
 
+/// The other formats that [`format()`] knows.
+pub const REGISTERED: [&str; 10] = [
+    "base64url",
+    "byte",
+    "char",
+    "date-time-local",
+    "int64",
+    "ip",
+    "partial-date-time",
+    "partial-time",
+    "time-local",
+    "uint64",
+];
+
+/// The formats of [`is_annotation`].
+pub const ANNOTATIONS: [&str; 4] = ["binary", "commonmark", "html", "password"];
+
 /// Returns whether [`format()`] knows `name`. Names are case-sensitive.
 #[must_use]
 pub fn is_known(name: &str) -> bool {
-    NAMES.contains(&name)
+    STANDARD.contains(&name) || REGISTERED.contains(&name)
+}
+
+/// Returns whether `name` is a format that every string has by its definition: `binary` is any sequence
+/// of octets, `password` a hint to hide the text, and any text is CommonMark and is HTML to a parser.
+#[must_use]
+pub fn is_annotation(name: &str) -> bool {
+    ANNOTATIONS.contains(&name)
 }
 
 /// Returns why a standard format has no language here, or `None` if it has one or is no standard format.
@@ -72,6 +109,19 @@ pub fn not_regular(name: &str) -> Option<&'static str> {
     }
 }
 
+/// Which way the language of a format may differ from the format.
+///
+/// They are equal but for the texts that the table of this module leaves open. Those are of neither side's
+/// certain kind: a string that must be of the format is [`Side::Within`], one that must not is not
+/// [`Side::Around`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Every text of the language is of the format.
+    Within,
+    /// Every text of the format is in the language.
+    Around,
+}
+
 /// Returns the language of the strings of format `name`, spelled in `encoding` (for JSON: without the
 /// quotes), or `None` if there is no such format.
 ///
@@ -79,12 +129,18 @@ pub fn not_regular(name: &str) -> Option<&'static str> {
 ///
 /// [`ErrorKind::UnsupportedFeature`] for the formats of [`not_regular`];
 /// [`ErrorKind::BudgetExceeded`] if the arena is full.
-pub fn format(arena: &mut Arena, name: &str, encoding: Encoding) -> Result<Option<ExprId>, Error> {
+pub fn format(
+    arena: &mut Arena,
+    name: &str,
+    side: Side,
+    encoding: Encoding,
+) -> Result<Option<ExprId>, Error> {
     if let Some(reason) = not_regular(name) {
         let feature = format!("format `{name}`").into();
         return Err(Error::new(ErrorKind::UnsupportedFeature { feature }, reason));
     }
-    let mut builder = Builder { arena, encoding, limits: Limits::default() };
+    let around = side == Side::Around;
+    let mut builder = Builder { arena, around, encoding, limits: Limits::default() };
     let language = match name {
         "date" => builder.pattern(time::DATE),
         "time" => builder.time(),
@@ -102,7 +158,18 @@ pub fn format(arena: &mut Arena, name: &str, encoding: Encoding) -> Result<Optio
         "uri-template" => builder.pattern(&internet::uri_template()),
         "uuid" => builder.pattern("[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"),
         "json-pointer" => builder.pattern(JSON_POINTER),
-        "relative-json-pointer" => builder.pattern(&format!(r"(?:0|[1-9]\d*)(?:#|{JSON_POINTER})")),
+        "relative-json-pointer" => {
+            let index = if around { r"(?:[+-][1-9]\d*)?" } else { "" };
+            builder.pattern(&format!(r"(?:0|[1-9]\d*){index}(?:#|{JSON_POINTER})"))
+        }
+        "byte" => builder.pattern(&encoded::base64("+/", false, around)),
+        "base64url" => builder.pattern(&encoded::base64(r"\-_", true, around)),
+        "char" => builder.pattern("[^]"),
+        "int64" => builder.pattern(&encoded::int64(around)),
+        "uint64" => builder.pattern(&encoded::uint64(around)),
+        "date-time-local" | "partial-date-time" => builder.pattern(&time::local_date_time(around)),
+        "time-local" | "partial-time" => builder.pattern(&time::local_time(around)),
+        "ip" => builder.pattern(&format!("{}|{}", internet::ipv4(), internet::ipv6(7))),
         _ => return Ok(None),
     }?;
     builder.arena.check()?;
@@ -114,6 +181,8 @@ const JSON_POINTER: &str = "(?:/(?:[^~/]|~[01])*)*";
 /// What a format is built with.
 struct Builder<'a> {
     arena: &'a mut Arena,
+    /// Whether the language may be greater than the format, not smaller.
+    around: bool,
     encoding: Encoding,
     limits: Limits,
 }

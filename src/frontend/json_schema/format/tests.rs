@@ -18,8 +18,12 @@ struct Matcher {
 
 impl Matcher {
     fn new(name: &str, encoding: Encoding) -> Self {
+        Self::on_side(name, Side::Within, encoding)
+    }
+
+    fn on_side(name: &str, side: Side, encoding: Encoding) -> Self {
         let mut arena = Arena::default();
-        let language = format(&mut arena, name, encoding).unwrap().unwrap();
+        let language = format(&mut arena, name, side, encoding).unwrap().unwrap();
         Self { derivatives: Derivatives::new(arena), language, encoding }
     }
 
@@ -51,11 +55,12 @@ fn the_official_suite_agrees_on_formats() {
         let folder =
             suites.join("json-schema-test-suite/tests").join(draft).join("optional/format");
         let (mut checked, mut narrowed) = (0, 0);
-        for name in NAMES {
+        for name in STANDARD {
             let Ok(text) = std::fs::read_to_string(folder.join(format!("{name}.json"))) else {
                 continue;
             };
             let mut matcher = Matcher::new(name, Encoding::JsonAny);
+            let mut around = Matcher::on_side(name, Side::Around, Encoding::JsonAny);
             let groups: Value = serde_json::from_str(&text).unwrap();
             for test in
                 groups.as_array().unwrap().iter().flat_map(|g| g["tests"].as_array().unwrap())
@@ -66,6 +71,8 @@ fn the_official_suite_agrees_on_formats() {
                 };
                 checked += 1;
                 let matched = matcher.matches(text);
+                // What the suite calls valid must not pass for the negation of the format.
+                assert!(around.matches(text) || !valid, "{draft}: not {name} {text:?}");
                 if valid && !matched && is_narrowed(text) {
                     narrowed += 1;
                 } else {
@@ -99,7 +106,7 @@ fn mutate(text: &str, rng: &mut ChaCha8Rng) -> String {
 #[test]
 fn random_texts_are_judged_as_the_jsonschema_crate_does() {
     let mut rng = ChaCha8Rng::seed_from_u64(31);
-    for name in NAMES {
+    for name in STANDARD {
         // It needs a feature of the crate that is off.
         if name == "idn-email" {
             continue;
@@ -127,6 +134,81 @@ fn random_texts_are_judged_as_the_jsonschema_crate_does() {
         }
         println!("{name}: {generated} generated, {invalid} invalid neighbours");
         assert!(generated > 50, "{name}: {generated}");
+    }
+}
+
+/// Returns whether a text is of a registered format, by other means.
+fn is_registered(name: &str, text: &str) -> bool {
+    use base64::Engine;
+    use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
+    let time = |text: &str| {
+        regex::Regex::new(r"^([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.[0-9]+)?$").unwrap().is_match(text)
+    };
+    // Digits as the language writes them: no sign, no zeros before them.
+    let plain = |text: &str| regex::Regex::new("^(0|-?[1-9][0-9]*)$").unwrap().is_match(text);
+    match name {
+        "byte" => STANDARD.decode(text).is_ok(),
+        "base64url" => URL_SAFE.decode(text).is_ok() || URL_SAFE_NO_PAD.decode(text).is_ok(),
+        "char" => text.chars().count() == 1,
+        "int64" => plain(text) && text.parse::<i64>().is_ok(),
+        "uint64" => plain(text) && text.parse::<u64>().is_ok(),
+        "ip" => text.parse::<std::net::IpAddr>().is_ok(),
+        "time-local" | "partial-time" => time(text),
+        _ => text.split_once(['t', 'T']).is_some_and(|(date, rest)| {
+            Matcher::new("date", Encoding::Utf8).matches(date) && time(rest)
+        }),
+    }
+}
+
+#[test]
+fn registered_formats_are_judged_as_decoders_do() {
+    let mut rng = ChaCha8Rng::seed_from_u64(33);
+    for name in REGISTERED {
+        let mut matcher = Matcher::new(name, Encoding::Utf8);
+        let mut around = Matcher::on_side(name, Side::Around, Encoding::Utf8);
+        let (mut generated, mut invalid) = (0, 0);
+        for _ in 0..300 {
+            let language = matcher.language;
+            let Some(text) = matcher.derivatives.random_text(language, 60, &mut rng) else {
+                continue;
+            };
+            let text = String::from_utf8(text).unwrap();
+            generated += 1;
+            assert!(is_registered(name, &text), "{name} generates {text:?}");
+            assert!(around.matches(&text), "{name} {text:?}");
+            let changed = mutate(&text, &mut rng);
+            let valid = is_registered(name, &changed);
+            invalid += usize::from(!valid);
+            assert_eq!(matcher.matches(&changed), valid, "{name} {changed:?}");
+        }
+        assert!(generated > 50 && invalid > 5, "{name}: {generated} {invalid}");
+    }
+    for (name, text) in [
+        ("byte", "AB=="),
+        ("base64url", "_-9"),
+        ("int64", "+0042"),
+        ("uint64", "-0"),
+        ("time-local", "23:59:60"),
+        ("partial-date-time", "2016-12-31T23:59:60"),
+        ("relative-json-pointer", "0+1/a"),
+        ("hostname", "xn--nxasmq6b"),
+        ("email", "a@xn--nxasmq6b"),
+    ] {
+        // Of the format by one reading and not by another: neither asserted nor taken for its negation.
+        assert!(!Matcher::new(name, Encoding::Utf8).matches(text), "{name} {text}");
+        assert!(
+            Matcher::on_side(name, Side::Around, Encoding::Utf8).matches(text),
+            "{name} {text}"
+        );
+    }
+    for around in [i128::from(i64::MIN), i128::from(i64::MAX), 0, i128::from(u64::MAX)] {
+        for number in around - 30..around + 30 {
+            for name in ["int64", "uint64"] {
+                let text = number.to_string();
+                let matched = Matcher::new(name, Encoding::Utf8).matches(&text);
+                assert_eq!(matched, is_registered(name, &text), "{name} {text}");
+            }
+        }
     }
 }
 
@@ -209,24 +291,27 @@ fn formats_without_a_language_are_told_by_name() {
     let mut arena = Arena::default();
     for name in ["regex", "idn-hostname"] {
         assert!(!is_known(name) && not_regular(name).is_some());
-        let error = format(&mut arena, name, Encoding::Utf8).unwrap_err();
+        let error = format(&mut arena, name, Side::Within, Encoding::Utf8).unwrap_err();
         let feature = format!("format `{name}`").into();
         assert_eq!(error.kind(), &ErrorKind::UnsupportedFeature { feature });
     }
     for name in ["", "Date", "int32", "date-time "] {
         assert!(!is_known(name) && not_regular(name).is_none());
-        assert!(format(&mut arena, name, Encoding::Utf8).unwrap().is_none());
+        assert!(format(&mut arena, name, Side::Within, Encoding::Utf8).unwrap().is_none());
     }
-    for name in NAMES {
-        assert!(is_known(name));
+    for name in STANDARD.into_iter().chain(REGISTERED) {
+        assert!(is_known(name) && !is_annotation(name));
+    }
+    for name in ANNOTATIONS {
+        assert!(!is_known(name) && is_annotation(name));
     }
 }
 
 #[test]
 fn formats_stay_small() {
-    for name in NAMES {
+    for name in STANDARD.into_iter().chain(REGISTERED) {
         let mut arena = Arena::default();
-        format(&mut arena, name, Encoding::JsonAny).unwrap();
+        format(&mut arena, name, Side::Within, Encoding::JsonAny).unwrap();
         println!("{name}: {}", arena.len());
         assert!(arena.len() < 4_000, "{name} takes {} expressions", arena.len());
     }

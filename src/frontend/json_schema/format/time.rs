@@ -14,6 +14,17 @@ pub(super) const DATE: &str = r"(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|
 const TIME: &str =
     r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[zZ]|[+-](?:[01]\d|2[0-3]):[0-5]\d)";
 
+/// `partial-time`, with any second 60 or with none.
+pub(super) fn local_time(leap: bool) -> String {
+    let second = if leap { "(?:[0-5]\\d|60)" } else { "[0-5]\\d" };
+    format!(r"(?:[01]\d|2[0-3]):[0-5]\d:{second}(?:\.\d+)?")
+}
+
+/// `full-date`, `T` and [`local_time`].
+pub(super) fn local_date_time(leap: bool) -> String {
+    format!("{DATE}[tT]{}", local_time(leap))
+}
+
 /// The second of a leap second, with its fraction.
 const LEAP: &str = r"60(?:\.\d+)?";
 

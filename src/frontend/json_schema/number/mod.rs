@@ -14,6 +14,7 @@
 //! them.
 
 mod decimal;
+mod formats;
 mod interval;
 mod multiple;
 mod range;
@@ -22,6 +23,7 @@ mod scientific;
 mod tests;
 
 pub use decimal::Decimal;
+pub use formats::{FORMATS, of_format};
 pub use interval::Bound;
 
 use crate::error::Error;

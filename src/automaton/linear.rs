@@ -11,6 +11,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 
+use crate::automaton::clamp::Rooms;
 use crate::automaton::solve::Answers;
 use crate::error::{Error, ErrorKind};
 use crate::ids::{ExprId, FamilyId};
@@ -71,6 +72,7 @@ pub(crate) struct Grower {
     linear: Vec<Option<Arc<[Part]>>>,
     expansions: HashMap<FamilyId, ExprId, foldhash::fast::RandomState>,
     pub(crate) answers: Answers,
+    pub(crate) rooms: Rooms,
 }
 
 impl Grower {
@@ -83,6 +85,7 @@ impl Grower {
             linear: Vec::new(),
             expansions: HashMap::default(),
             answers: Answers::default(),
+            rooms: Rooms::default(),
         }
     }
 
@@ -141,11 +144,16 @@ impl Grower {
         if let Some(Some(parts)) = self.linear.get(expr.index()) {
             return Ok(parts.clone());
         }
+        let mut needs = Vec::new();
+        self.linear_needs(expr, &mut needs)?;
+        if needs.iter().all(|&need| self.has_linear(need)) {
+            self.make_linear(expr)?;
+            return self.linear_of(expr);
+        }
         // Depth first with an explicit stack; an expression met again while it is open calls itself
         // before its first byte.
         let mut stack = vec![(expr, false)];
         let mut open = HashSet::<ExprId, foldhash::fast::RandomState>::default();
-        let mut needs = Vec::new();
         while let Some((top, entered)) = stack.pop() {
             needs.clear();
             if !self.has_linear(top) {

@@ -1,6 +1,7 @@
 //! The byte automaton: states grown lazily from a grammar, with rows, frames and liveness. The token
 //! automaton walks it. No token is known here.
 
+mod clamp;
 mod linear;
 mod snapshot;
 mod solve;

@@ -77,7 +77,60 @@ impl Grower {
         if facts.regular && facts.positive {
             return Ok(expr != Arena::EMPTY);
         }
-        Ok(self.solve(Question::Live, expr)? == 0)
+        match self.known_live(expr) {
+            Some(live) => Ok(live),
+            None => Ok(self.solve(Question::Live, expr)? == 0),
+        }
+    }
+
+    /// Returns whether the language of `expr` has any text if earlier answers on the members of a
+    /// concatenation tell.
+    fn known_live(&mut self, expr: ExprId) -> Option<bool> {
+        let mut rest = expr;
+        // Some of the tails, so that the states along a long literal need not all go to its end.
+        let mut passed: SmallVec<[ExprId; 8]> = SmallVec::new();
+        let live = self.live_spine(&mut rest, &mut passed);
+        if live == Some(true) {
+            self.answers.of(Question::Live).extend(passed.iter().map(|&tail| (tail, 0)));
+        }
+        live
+    }
+
+    fn live_spine(
+        &mut self,
+        rest: &mut ExprId,
+        passed: &mut SmallVec<[ExprId; 8]>,
+    ) -> Option<bool> {
+        for step in 1_usize.. {
+            if step.is_multiple_of(32) {
+                passed.push(*rest);
+            }
+            if let Some(&known) = self.answers.of(Question::Live).get(rest) {
+                return Some(known == 0);
+            }
+            let head = match *self.grammar.arena.get(*rest) {
+                Expr::Concat(head, tail) => {
+                    *rest = tail;
+                    head
+                }
+                _ => {
+                    let facts = self.grammar.arena.facts(*rest);
+                    let told = facts.nullable == Some(true) || facts.regular && facts.positive;
+                    return told.then_some(*rest != Arena::EMPTY);
+                }
+            };
+            let facts = self.grammar.arena.facts(head);
+            let told = facts.nullable == Some(true)
+                || facts.regular && facts.positive && head != Arena::EMPTY;
+            if !told {
+                match self.answers.of(Question::Live).get(&head) {
+                    Some(0) => {}
+                    Some(_) => return Some(false),
+                    None => return None,
+                }
+            }
+        }
+        None
     }
 
     /// Returns the number of bytes of the shortest text of `expr`, or [`NEVER`].

@@ -12,7 +12,7 @@ use crate::automaton::linear::{Action, Grower, Part};
 use crate::automaton::snapshot::{AutomatonSnapshot, RowSnapshot, StateSnapshot};
 use crate::error::Error;
 use crate::ids::{ExprId, FamilyId, StateId};
-use crate::ir::{Arena, ByteSet, Expr, Grammar, UNBOUNDED};
+use crate::ir::{ByteSet, Grammar};
 use crate::limits::{Budget, BudgetExceeded, Limits};
 
 /// A byte automaton with a stack, grown on demand. `Send + Sync`.
@@ -44,6 +44,8 @@ pub struct Row {
     /// The class of each byte: a position in `classes`.
     class_of: Box<[u8; 256]>,
     classes: Box<[Class]>,
+    /// The bytes that lead anywhere.
+    live: ByteSet,
     /// Whether the state ends its rule.
     accepting: bool,
     /// Whether a text that must be fresh may begin or go on here.
@@ -57,7 +59,7 @@ struct Class {
     simple: Option<StateId>,
     /// Whether the only move records a text that must be fresh.
     records: bool,
-    moves: Box<[Move]>,
+    moves: SmallVec<[Move; 1]>,
 }
 
 /// One transition.
@@ -123,39 +125,35 @@ impl Row {
     }
 
     /// Returns the row of these transitions, of which several may share a byte.
-    fn new(accepting: bool, moves: &[(ByteSet, Move)]) -> Self {
+    fn new(accepting: bool, moves: Vec<(ByteSet, Move)>) -> Self {
         let recording = moves.iter().any(|(_, next)| next.action != Action::None && !next.fresh);
-        let mut class_of = Box::new([0_u8; 256]);
-        let mut classes: Vec<Class> = Vec::new();
-        let mut members: Vec<SmallVec<[usize; 2]>> = Vec::new();
-        let mut last: Option<(SmallVec<[usize; 2]>, u8)> = None;
-        for byte in 0..=255_u8 {
-            let here: SmallVec<[usize; 2]> =
-                (0..moves.len()).filter(|&index| moves[index].0.contains(byte)).collect();
-            if let Some((known, class)) = &last
-                && *known == here
-            {
-                class_of[usize::from(byte)] = *class;
-                continue;
-            }
-            let class = members.iter().position(|known| *known == here).unwrap_or_else(|| {
-                classes
-                    .push(Class::new(here.iter().map(|&index| moves[index].1.clone()).collect()));
-                members.push(here.clone());
-                members.len() - 1
-            });
-            // At most 256 classes, as there are 256 bytes.
-            let class = u8::try_from(class).unwrap_or(u8::MAX);
-            class_of[usize::from(byte)] = class;
-            last = Some((here, class));
+        let mut live = ByteSet::EMPTY;
+        let mut disjoint = true;
+        for (bytes, _) in &moves {
+            disjoint &= bytes.intersection(&live).is_empty();
+            live = live.union(bytes);
         }
-        Self { class_of, classes: classes.into(), accepting, recording }
+        let mut class_of = Box::new([0_u8; 256]);
+        let classes = if disjoint {
+            // Each move has a class of its own. There are no more than bytes, and one class more for
+            // those that lead nowhere: with 256 moves there are none.
+            let dead = usize::from(live != ByteSet::ALL);
+            for (index, (bytes, _)) in moves.iter().enumerate() {
+                let class = u8::try_from(index + dead).unwrap_or(u8::MAX);
+                bytes.iter().for_each(|byte| class_of[usize::from(byte)] = class);
+            }
+            let none = (dead == 1).then(|| Class::new(SmallVec::new()));
+            none.into_iter().chain(moves.into_iter().map(|(_, next)| Class::of(next))).collect()
+        } else {
+            classes_of_overlapping(&moves, &mut class_of)
+        };
+        Self { class_of, classes, live, accepting, recording }
     }
 
     /// Returns the bytes that lead anywhere from here.
     #[must_use]
-    pub fn bytes(&self) -> ByteSet {
-        (0..=255).filter(|&byte| !self.moves(byte).is_empty()).collect()
+    pub const fn bytes(&self) -> ByteSet {
+        self.live
     }
 }
 
@@ -216,7 +214,7 @@ impl Automaton {
                     .into_iter()
                     .flat_map(|(bytes, moves)| moves.into_iter().map(move |step| (bytes, step)))
                     .collect();
-                row.set(Row::new(stored.accepting, &moves)).ok()?;
+                row.set(Row::new(stored.accepting, moves)).ok()?;
             }
             let mask_state = state.mask_state.map_or_else(OnceLock::new, OnceLock::from);
             let id = StateId::from_index(states.push(State { expr: state.expr, row, mask_state }))?;
@@ -313,7 +311,7 @@ impl Automaton {
             return Ok(known);
         }
         let known = self.grow(budget, |growth| {
-            let clamped = growth.grower.clamp(entry.expr, reach);
+            let clamped = growth.grower.clamp(entry.expr, reach)?;
             growth.grower.grammar.arena.check()?;
             if clamped == entry.expr { Ok(state) } else { growth.state(&self.states, clamped) }
         })?;
@@ -363,7 +361,7 @@ impl Growth {
                 moves.push((part.bytes, next));
             }
         }
-        Ok(Row::new(accepting, &moves))
+        Ok(Row::new(accepting, moves))
     }
 
     /// Returns the transition of a part, or `None` if no text could follow.
@@ -392,8 +390,29 @@ impl Growth {
     }
 }
 
+/// Returns the classes of moves of which several share a byte, and sets the class of each byte.
+fn classes_of_overlapping(moves: &[(ByteSet, Move)], class_of: &mut [u8; 256]) -> Box<[Class]> {
+    let mut members: Vec<SmallVec<[usize; 4]>> = Vec::new();
+    for byte in 0..=255_u8 {
+        let here: SmallVec<[usize; 4]> =
+            (0..moves.len()).filter(|&index| moves[index].0.contains(byte)).collect();
+        let class = members.iter().position(|known| *known == here).unwrap_or_else(|| {
+            members.push(here);
+            members.len() - 1
+        });
+        // At most 256 classes, as there are 256 bytes.
+        class_of[usize::from(byte)] = u8::try_from(class).unwrap_or(u8::MAX);
+    }
+    let moves_of = |here: &SmallVec<[usize; 4]>| here.iter().map(|&i| moves[i].1.clone()).collect();
+    members.iter().map(|here| Class::new(moves_of(here))).collect()
+}
+
 impl Class {
-    fn new(moves: Vec<Move>) -> Self {
+    fn of(only: Move) -> Self {
+        Self::new(smallvec::smallvec![only])
+    }
+
+    fn new(moves: SmallVec<[Move; 1]>) -> Self {
         let simple = match &moves[..] {
             [one] if !one.fresh && one.pushes.is_empty() && one.action != Action::Close => {
                 Some(one.target)
@@ -401,51 +420,6 @@ impl Class {
             _ => None,
         };
         let records = moves.len() == 1 && moves[0].action == Action::Record;
-        Self { simple, records, moves: moves.into() }
-    }
-}
-
-impl Grower {
-    /// Returns `expr` with every counter on its spine that `reach` bytes cannot exhaust made endless.
-    ///
-    /// A token of `reach` bytes makes at most `reach` copies of a body that is not nullable. So a
-    /// maximum above `reach` may be dropped, and a minimum above it lowered to `reach + 1`, without
-    /// changing which tokens lead to a live state. Counters under intersections and complements stay:
-    /// there the count decides far ahead what is live.
-    fn clamp(&mut self, expr: ExprId, reach: u32) -> ExprId {
-        match self.grammar.arena.get(expr).clone() {
-            Expr::Alt(parts) => {
-                let clamped: Vec<_> =
-                    parts.iter().map(|&part| self.clamp_spine(part, reach)).collect();
-                self.arena().alt(&clamped)
-            }
-            _ => self.clamp_spine(expr, reach),
-        }
-    }
-
-    /// Clamps the counters of a concatenation.
-    fn clamp_spine(&mut self, expr: ExprId, reach: u32) -> ExprId {
-        let mut spine = Vec::new();
-        let mut rest = expr;
-        while let Expr::Concat(head, tail) = *self.grammar.arena.get(rest) {
-            spine.push(head);
-            rest = tail;
-        }
-        spine.push(rest);
-        let mut result = Arena::EPSILON;
-        for part in spine.into_iter().rev() {
-            let part = match *self.grammar.arena.get(part) {
-                Expr::Repeat { body, min, max }
-                    if (min > reach || max != UNBOUNDED && max > reach)
-                        && self.grammar.arena.facts(body).nullable == Some(false) =>
-                {
-                    let max = if max > reach { UNBOUNDED } else { max };
-                    self.arena().repeat(body, min.min(reach + 1), max)
-                }
-                _ => part,
-            };
-            result = self.arena().concat2(part, result);
-        }
-        result
+        Self { simple, records, moves }
     }
 }

@@ -314,6 +314,30 @@ impl TokenMask {
         }
     }
 
+    /// Returns this mask with the tokens `added` put in, and those of `removed` taken out that are not
+    /// in `added`.
+    #[must_use]
+    pub fn with_changes(&self, mut added: Vec<TokenId>, mut removed: Vec<TokenId>) -> Self {
+        added.sort_unstable();
+        removed.retain(|id| added.binary_search(id).is_err());
+        removed.sort_unstable();
+        let stays = |id: &&TokenId| removed.binary_search(id).is_err();
+        match &self.form {
+            Form::Sparse(own) => {
+                added.extend(own.iter().filter(stays));
+                Self::from_ids(self.width, added)
+            }
+            Form::Dense(base) => Self::from_base(self.width, base, added, removed),
+            Form::Delta { base, added: own, removed: gone } => {
+                let back = |id: &&TokenId| added.binary_search(id).is_err();
+                let gone: Vec<_> = gone.iter().filter(back).copied().collect();
+                added.extend(own.iter().filter(stays));
+                removed.extend(gone);
+                Self::from_base(self.width, base, added, removed)
+            }
+        }
+    }
+
     /// Returns the legal tokens in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = TokenId> + '_ {
         let (sparse, words): (&[TokenId], Cow<'_, [u64]>) = match &self.form {
@@ -387,6 +411,27 @@ mod tests {
         assert!(delta.union(&sparse).contains(TokenId::new(6)));
         assert_eq!(delta.without(&ids(&[1, 9])).count(), 332);
         assert_eq!(TokenMask::from_words(width, delta.words().into_owned()), delta);
+    }
+
+    #[test]
+    fn changes_are_those_of_sets() {
+        let width = 1_000;
+        let every = |n: u32| (0..1_000).filter(|i| i % n == 0).collect::<Vec<u32>>();
+        let dense = TokenMask::from_ids(width, ids(&every(3)));
+        let Form::Dense(base) = dense.form() else { unreachable!() };
+        let delta = TokenMask::from_base(width, base, ids(&[1, 4]), ids(&[6, 9]));
+        let sparse = TokenMask::from_ids(width, ids(&[1, 6]));
+        for mask in [dense.clone(), delta, sparse] {
+            let changed = mask.with_changes(ids(&[6, 7, 12]), ids(&[1, 3, 5, 12, 999]));
+            for id in (0..1_000).map(TokenId::new) {
+                let expected = match id.get() {
+                    6 | 7 | 12 => true,
+                    1 | 3 | 5 | 999 => false,
+                    _ => mask.contains(id),
+                };
+                assert_eq!(changed.contains(id), expected, "{id:?}");
+            }
+        }
     }
 
     #[test]

@@ -11,8 +11,9 @@ use crate::ids::{StateId, TokenId};
 use crate::limits::Budget;
 use crate::mask::TokenMask;
 use crate::token::run::{Chain, next_in_run};
+use crate::token::total::total_states;
 use crate::token::walk::{Stop, Walked, Walker};
-use crate::vocab::{Index, Partition, Trie, Vocabulary};
+use crate::vocab::{Index, Partition, QUOTIENTS, RunClass, Runs, Trie, Vocabulary};
 
 /// What a state makes legal of a trie of token rests.
 #[derive(Debug)]
@@ -34,6 +35,9 @@ pub(crate) type LocalAndBelow = (Local, Trie);
 /// Walks of the plain trie that visit more nodes than this are given up for one of a quotient, which
 /// has fewer.
 const SMALL_WALK: usize = 10_000;
+
+/// Walks of a quotient that visit more nodes than this are given up for a finer one.
+const QUOTIENT_WALK: usize = 30_000;
 
 /// Returns the local mask of `state` over the vocabulary's own trie. The rests below are left empty
 /// unless `framed`.
@@ -62,15 +66,102 @@ pub(crate) fn of_vocabulary(
     {
         return Ok(walked.into_local(width));
     }
-    for (partition, quotient) in (0..).map_while(|number| vocabulary.quotient(number)) {
+    for number in 0..QUOTIENTS {
+        let Some((partition, quotient)) = vocabulary.quotient(number) else { break };
         let quotient = (quotient, Some(partition));
-        if let Some(walked) =
-            walk(automaton, vocabulary, quotient, state, framed, usize::MAX, budget)?
-        {
+        let nodes = if number + 1 == QUOTIENTS { usize::MAX } else { QUOTIENT_WALK };
+        if let Some(walked) = walk(automaton, vocabulary, quotient, state, framed, nodes, budget)? {
             return Ok(walked.into_local(width));
         }
     }
     of_trie(automaton, vocabulary, trie, state, framed, budget)
+}
+
+/// Bytes that few texts go on with, tried in order to find the state that all but a few ways lead to.
+const RARE: [u8; 3] = [b'~', b'^', 0x7f];
+
+/// A state with fewer live bytes than this has a small walk.
+const MANY_BYTES: usize = 48;
+
+/// Returns a state that loops on plain JSON text and that `state`, which does not, leads to by a rare
+/// byte, if there is one.
+pub(crate) fn text_loop_near(
+    automaton: &Automaton,
+    state: StateId,
+    budget: &mut Budget,
+) -> Result<Option<StateId>, Error> {
+    let row = automaton.row(state, budget)?;
+    if row.bytes().iter().count() < MANY_BYTES {
+        return Ok(None);
+    }
+    for byte in RARE {
+        if let Some(next) = row.simple(byte)
+            && next != state
+            && next_in_run(automaton, next, RunClass::json_text(), budget)? == Some(next)
+        {
+            return Ok(Some(next));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the local mask of `state` by what sets it apart from `other`, whose local mask over the
+/// vocabulary is `known` and has no rests below; or `None` if the two differ in too many places.
+pub(crate) fn beside(
+    automaton: &Automaton,
+    vocabulary: &Vocabulary,
+    state: StateId,
+    (other, known): (StateId, &Local),
+    framed: bool,
+    budget: &mut Budget,
+) -> Result<Option<LocalAndBelow>, Error> {
+    let ends = automaton.row(state, budget)?.is_accepting();
+    let mut walker = Walker::new(automaton, vocabulary, None, framed, budget).at_most(SMALL_WALK);
+    let mut difference = match walker.walk_beside(state, other, vocabulary.trie()) {
+        Ok(difference) => difference,
+        Err(Stop::TooCoarse | Stop::TooMany) => return Ok(None),
+        Err(Stop::Error(error)) => return Err(error),
+    };
+    let Walked { accepted, below, mut closers, threads, .. } = walker.finish();
+    difference.tokens.sort_unstable();
+    let same = |token: &TokenId| difference.tokens.binary_search(token).is_err();
+    closers.extend(known.closers.iter().filter(|(token, _)| same(token)));
+    let mask = known.mask.with_changes(accepted, difference.illegal);
+    Ok(Some((Local { mask, ends, closers, threads: threads.max(known.threads) }, below)))
+}
+
+/// Returns whether plain JSON text kills no state that it leads to from `state`, which does not simply
+/// loop on it, and the states of which the same is known now.
+pub(crate) fn total_without_loop(
+    automaton: &Automaton,
+    state: StateId,
+    budget: &mut Budget,
+) -> Result<(bool, Vec<StateId>), Error> {
+    let class = RunClass::json_text();
+    let row = automaton.row(state, budget)?;
+    if !class.ascii.difference(&row.bytes()).is_empty()
+        || next_in_run(automaton, state, class, budget)?.is_some()
+    {
+        return Ok((false, vec![state]));
+    }
+    total_states(automaton, state, class, budget)
+}
+
+/// Returns the local mask of a state that is total on the class of `runs`: see [`total_states`].
+pub(crate) fn of_total(
+    automaton: &Automaton,
+    vocabulary: &Vocabulary,
+    state: StateId,
+    runs: &Runs,
+    framed: bool,
+    budget: &mut Budget,
+) -> Result<LocalAndBelow, Error> {
+    let leaving = runs.leaving(vocabulary);
+    let (mut local, below) = of_trie(automaton, vocabulary, leaving, state, framed, budget)?;
+    let accepted = local.mask.iter().collect();
+    let whole = runs.up_to(runs.longest());
+    local.mask = TokenMask::from_base(vocabulary.len(), whole, accepted, Vec::new());
+    Ok((local, below))
 }
 
 /// Returns the local mask of `state` over a trie of rests.

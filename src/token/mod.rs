@@ -7,6 +7,7 @@ mod precompute;
 mod run;
 mod snapshot;
 mod tables;
+mod total;
 mod walk;
 
 pub use matcher::Matcher;

@@ -135,7 +135,7 @@ fn is_outside(row: &Row, class: RunClass) -> bool {
 }
 
 /// The byte ranges of all characters from U+0080 on (RFC 3629 section 4).
-const UTF8: &[&[(u8, u8)]] = &[
+pub(super) const UTF8: &[&[(u8, u8)]] = &[
     &[(0xc2, 0xdf), (0x80, 0xbf)],
     &[(0xe0, 0xe0), (0xa0, 0xbf), (0x80, 0xbf)],
     &[(0xe1, 0xec), (0x80, 0xbf), (0x80, 0xbf)],

@@ -12,7 +12,7 @@ use crate::ids::{StateId, TokenId};
 use crate::ir::{Grammar, NotEnforced};
 use crate::limits::{Budget, Limits};
 use crate::mask::TokenMask;
-use crate::token::local::{self, Local};
+use crate::token::local::{self, Local, LocalAndBelow};
 use crate::token::snapshot::{Bases, LocalSnapshot, TokenAutomatonSnapshot};
 use crate::vocab::{Trie, Vocabulary};
 
@@ -39,6 +39,8 @@ pub struct TokenAutomaton {
     locals: Map<LocalId, Entry>,
     /// Tries of rests; number 0 stands for the vocabulary's own.
     rests: RwLock<Rests>,
+    /// Whether states are total on plain JSON text.
+    total: Map<StateId, bool>,
     /// Unions by the numbers of their members, and whether end tokens are added.
     unions: Map<(SmallVec<[u32; 4]>, bool), TokenMask>,
     end_mask: TokenMask,
@@ -120,6 +122,7 @@ impl TokenAutomaton {
             not_enforced,
             locals: Map::default(),
             rests: RwLock::default(),
+            total: Map::default(),
             unions: Map::default(),
             end_mask,
             next_number: AtomicUsize::new(0),
@@ -206,18 +209,24 @@ impl TokenAutomaton {
     }
 
     /// Returns the local mask of a state over a trie of rests.
-    fn local(&self, (state, rest, framed): LocalId, budget: &mut Budget) -> Result<Entry, Error> {
+    fn local(&self, id: LocalId, budget: &mut Budget) -> Result<Entry, Error> {
+        self.local_by(id, true, budget)
+    }
+
+    /// Returns the local mask of a state over a trie of rests. If it must be made, the mask of another
+    /// state may be made first if `near`.
+    fn local_by(
+        &self,
+        (state, rest, framed): LocalId,
+        near: bool,
+        budget: &mut Budget,
+    ) -> Result<Entry, Error> {
         let reach = u32::try_from(self.vocabulary.longest()).unwrap_or(u32::MAX - 1);
         let state = self.automaton.mask_state(state, reach, budget)?;
         if let Some(entry) = read(&self.locals).get(&(state, rest, framed)) {
             return Ok(entry.clone());
         }
-        let (local, below) = if rest == RestId::VOCABULARY {
-            local::of_vocabulary(&self.automaton, &self.vocabulary, state, framed, budget)?
-        } else {
-            let trie = read(&self.rests).tries[rest.0 as usize - 1].clone();
-            local::of_trie(&self.automaton, &self.vocabulary, &trie, state, framed, budget)?
-        };
+        let (local, below) = self.make_local((state, rest, framed), near, budget)?;
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let below = if below.is_empty() { None } else { Some(self.intern_rests(below)) };
         let entry = Entry {
@@ -229,6 +238,45 @@ impl TokenAutomaton {
             return Ok(write(&self.locals).entry((state, rest, framed)).or_insert(entry).clone());
         }
         Ok(entry)
+    }
+
+    fn make_local(
+        &self,
+        (state, rest, framed): LocalId,
+        near: bool,
+        budget: &mut Budget,
+    ) -> Result<LocalAndBelow, Error> {
+        let (automaton, vocabulary) = (&self.automaton, &*self.vocabulary);
+        if rest != RestId::VOCABULARY {
+            let trie = read(&self.rests).tries[rest.0 as usize - 1].clone();
+            return local::of_trie(automaton, vocabulary, &trie, state, framed, budget);
+        }
+        if near && let Some(other) = local::text_loop_near(automaton, state, budget)? {
+            let known = self.local_by((other, rest, framed), false, budget)?;
+            if known.below.is_none() {
+                let known = (other, &*known.local);
+                let found = local::beside(automaton, vocabulary, state, known, framed, budget)?;
+                if let Some(found) = found {
+                    return Ok(found);
+                }
+            }
+        }
+        if self.is_total(state, budget)?
+            && let Some(runs) = vocabulary.runs(0)
+        {
+            return local::of_total(automaton, vocabulary, state, runs, framed, budget);
+        }
+        local::of_vocabulary(automaton, vocabulary, state, framed, budget)
+    }
+
+    /// Returns whether `state` is total on plain JSON text, and does not loop on it.
+    fn is_total(&self, state: StateId, budget: &mut Budget) -> Result<bool, Error> {
+        if let Some(&known) = read(&self.total).get(&state) {
+            return Ok(known);
+        }
+        let (total, states) = local::total_without_loop(&self.automaton, state, budget)?;
+        write(&self.total).extend(states.into_iter().map(|state| (state, total)));
+        Ok(total)
     }
 
     /// Computes the local mask of a state over rests, and returns the rests that go on below.

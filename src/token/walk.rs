@@ -2,8 +2,10 @@
 //! ends inside tokens.
 //!
 //! Nearly everywhere the state is followed by single moves without a frame, and the walk costs one
-//! look-up for each node. In a quotient trie a byte stands for its class; a state that tells two bytes
-//! of a class apart stops the walk, which is then made again over a finer one.
+//! look-up for each node. In a quotient trie a byte stands for its class; below a state that tells two
+//! bytes of a class apart the walk goes on byte by byte.
+
+mod beside;
 
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
@@ -56,6 +58,7 @@ impl LocalThread {
 type Threads = SmallVec<[LocalThread; 1]>;
 
 /// Where a walk stands at a node.
+#[derive(Clone)]
 enum At<'a> {
     /// One thread at the bottom, and no text ended.
     One { row: &'a Row, state: StateId, unbroken: bool },
@@ -66,6 +69,8 @@ enum At<'a> {
 /// A node of the trie that the walk is below.
 struct Level<'a> {
     end: usize,
+    /// The byte that leads to it.
+    byte: u8,
     at: At<'a>,
     /// Whether the bytes below stand for themselves, and not for a class.
     exact: bool,
@@ -74,7 +79,7 @@ struct Level<'a> {
 /// Why a walk stopped.
 pub(super) enum Stop {
     Error(Error),
-    /// A state tells bytes apart that the partition takes as one.
+    /// The first state tells bytes apart that the partition takes as one.
     TooCoarse,
     /// The walk would visit more nodes than it may.
     TooMany,
@@ -212,19 +217,26 @@ impl<'a, 'b> Walker<'a, 'b> {
     /// Walks the whole trie from `state`.
     pub(super) fn walk(&mut self, state: StateId, trie: &'a Trie) -> Result<(), Stop> {
         let row = self.row(state, false)?;
+        let exact = self.partition.is_none();
         for byte in row.bytes().iter() {
             if let Some(node) = trie.root_child(byte) {
                 let at = At::One { row, state, unbroken: row.is_recording() };
-                self.walk_subtree(at, trie, node)?;
+                self.walk_subtree(at, trie, node, exact)?;
             }
         }
         Ok(())
     }
 
     /// Walks the subtree of `root`, whose parent the walk stands at.
-    fn walk_subtree(&mut self, at: At<'a>, trie: &'a Trie, root: usize) -> Result<(), Stop> {
+    fn walk_subtree(
+        &mut self,
+        at: At<'a>,
+        trie: &'a Trie,
+        root: usize,
+        exact: bool,
+    ) -> Result<(), Stop> {
         let end = trie.end(root);
-        let mut levels: Vec<Level<'a>> = vec![Level { end, at, exact: self.partition.is_none() }];
+        let mut levels: Vec<Level<'a>> = vec![Level { end, byte: 0, at, exact }];
         let mut node = root;
         while node < end {
             while levels.len() > 1 && levels.last().is_some_and(|level| level.end <= node) {
@@ -235,8 +247,16 @@ impl<'a, 'b> Walker<'a, 'b> {
             self.nodes = self.nodes.checked_sub(1).ok_or(Stop::TooMany)?;
             let byte = trie.byte(node);
             let exact = level.exact || is_exact_from(byte);
-            let next = self.advance(&level.at, byte, exact)?;
             let subtree_end = trie.end(node);
+            let next = match self.advance(&level.at, byte, exact) {
+                Err(Stop::TooCoarse) => {
+                    let at = level.at.clone();
+                    let path: Vec<u8> = levels[1..].iter().map(|level| level.byte).collect();
+                    self.walk_class(&at, &path, byte)?;
+                    None
+                }
+                next => next?,
+            };
             let Some(next) = next else {
                 node = subtree_end;
                 continue;
@@ -253,7 +273,34 @@ impl<'a, 'b> Walker<'a, 'b> {
             }
             node += 1;
             if subtree_end > node {
-                levels.push(Level { end: subtree_end, at: next, exact });
+                levels.push(Level { end: subtree_end, byte, at: next, exact });
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks what a node of a quotient stands for byte by byte: all texts that start with a byte of each
+    /// of the classes `path` and then one of `last`, before which the walk stands at `at`.
+    fn walk_class(&mut self, at: &At<'a>, path: &[u8], last: u8) -> Result<(), Stop> {
+        let Some(partition) = self.partition else { return Err(Stop::TooCoarse) };
+        let trie = self.vocabulary.trie();
+        let is_in = |byte: u8, class: u8| partition.least(byte) == class;
+        let class_at = |depth: usize| path.get(depth).copied().unwrap_or(last);
+        let mut open: Vec<(usize, usize)> = (0..=255_u8)
+            .filter(|&byte| is_in(byte, class_at(0)))
+            .filter_map(|byte| Some((trie.root_child(byte)?, 0)))
+            .collect();
+        while let Some((node, depth)) = open.pop() {
+            if depth == path.len() {
+                self.walk_subtree(at.clone(), trie, node, true)?;
+                continue;
+            }
+            for child in trie.children(node) {
+                self.budget.spend(1)?;
+                self.nodes = self.nodes.checked_sub(1).ok_or(Stop::TooMany)?;
+                if is_in(trie.byte(child), class_at(depth + 1)) {
+                    open.push((child, depth + 1));
+                }
             }
         }
         Ok(())
@@ -323,7 +370,7 @@ impl<'a, 'b> Walker<'a, 'b> {
                 }
                 if let Some(at) = at {
                     self.nested += 1;
-                    self.walk_subtree(at, trie, exit.node)?;
+                    self.walk_subtree(at, trie, exit.node, true)?;
                     self.nested -= 1;
                 }
                 next = trie.end(exit.node);

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use crate::vocab::exits::Exits;
-use crate::vocab::quotient::{Partition, USUAL};
+use crate::vocab::quotient::{Partition, QUOTIENTS};
 use crate::vocab::{RunClass, Runs, Trie, Vocabulary};
 
 /// The derived tables of a vocabulary. Each is made when it is first asked for.
@@ -13,8 +13,8 @@ pub struct Index {
     trie: OnceLock<Trie>,
     runs: [OnceLock<Runs>; 3],
     exits: OnceLock<Exits>,
-    partitions: OnceLock<[Partition; USUAL]>,
-    quotients: [OnceLock<Trie>; USUAL],
+    partitions: OnceLock<[Partition; QUOTIENTS]>,
+    quotients: [OnceLock<Trie>; QUOTIENTS],
 }
 
 impl Index {

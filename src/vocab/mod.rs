@@ -38,7 +38,7 @@ pub use end_tokens::{EndToken, WELL_KNOWN as WELL_KNOWN_END_TOKENS};
 pub use gguf::{GgufModel, GgufTokenType, GgufTokenizer};
 pub use index::Index;
 pub use load::{LoadOptions, Loaded, VocabularyKind, load};
-pub use quotient::{Partition, is_exact_from};
+pub use quotient::{Partition, QUOTIENTS, is_exact_from};
 pub use runs::{RunClass, Runs};
 pub use self_check::{LongestToken, Mismatch, NamedToken, ProbeFailure, TokenizerReport};
 pub use trie::Trie;

@@ -18,7 +18,7 @@ pub const fn is_exact_from(byte: u8) -> bool {
 }
 
 /// The number of [`Partition::usual`] ones.
-pub(super) const USUAL: usize = 4;
+pub const QUOTIENTS: usize = 4;
 
 impl Partition {
     /// Returns the partition in which two bytes are together if the same of `sets` contain them.
@@ -39,7 +39,7 @@ impl Partition {
     /// All keep the bytes of the UTF-8 forms of Unicode's white space apart, and the ranges that tell
     /// well-formed UTF-8 from other bytes (RFC 3629 section 4).
     #[must_use]
-    pub fn usual() -> [Self; USUAL] {
+    pub fn usual() -> [Self; QUOTIENTS] {
         let range = ByteSet::range;
         let mut space = vec![ByteSet::single(b'"'), ByteSet::single(b'\\'), ByteSet::single(b'\n')];
         space.extend([

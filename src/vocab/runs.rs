@@ -63,6 +63,8 @@ pub struct Runs {
     whole: Vec<Vec<TokenId>>,
     /// By `k`: the tokens that start with a run of exactly `k` members, as a trie of the rests.
     rests: Vec<Trie>,
+    /// The tokens that are not a run of members and nothing else.
+    leaving: OnceLock<Trie>,
     /// By `k`: the union of `rests` from `k` on.
     tails: Box<[OnceLock<Trie>]>,
     /// By `k`: the words of the tokens that are runs of at most `k` members.
@@ -102,6 +104,7 @@ impl Runs {
             width: vocabulary.len(),
             whole,
             rests: rests.into_iter().map(Trie::from_entries).collect(),
+            leaving: OnceLock::new(),
             tails: (0..count).map(|_| OnceLock::new()).collect(),
             up_to: (0..count).map(|_| OnceLock::new()).collect(),
         }
@@ -130,6 +133,18 @@ impl Runs {
     pub fn rests_from(&self, length: usize) -> Option<&Trie> {
         let tries: Vec<_> = self.rests.get(length..)?.iter().map(|trie| (trie, 0)).collect();
         Some(self.tails[length].get_or_init(|| Trie::merge(&tries)))
+    }
+
+    /// Returns the trie of the tokens of `vocabulary`, of which these are the runs, that are not a run of
+    /// members and nothing else.
+    #[must_use]
+    pub fn leaving(&self, vocabulary: &Vocabulary) -> &Trie {
+        self.leaving.get_or_init(|| {
+            let whole = self.up_to(self.longest());
+            let leaves = |id: &TokenId| whole[id.index() / 64] >> (id.index() % 64) & 1 == 0;
+            let entries = vocabulary.ids().filter(leaves).map(|id| (vocabulary.bytes(id), id));
+            Trie::from_entries(entries.filter(|(bytes, _)| !bytes.is_empty()).collect())
+        })
     }
 
     /// Returns the words of the tokens that are runs of one to `length` members.

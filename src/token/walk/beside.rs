@@ -1,0 +1,87 @@
+//! Walks of two states side by side: a state that leads into another one by all but a few ways, such
+//! as that after a key's first letters where additional keys are open and a few are declared, has the
+//! mask of that other one but for the tokens on those ways.
+
+use crate::ids::{StateId, TokenId};
+use crate::token::walk::{At, Stop, Walker};
+use crate::vocab::Trie;
+
+/// Where the two walks stand at a node: the state's own, and the other's.
+type Pair<'a> = (Option<At<'a>>, Option<At<'a>>);
+
+/// How the mask of a state differs from that of another one. What [`Walker::finish`] says besides is of
+/// the state, for those tokens only.
+#[derive(Debug, Default)]
+pub(in crate::token) struct Difference {
+    /// The tokens on whose way the two differ, where the state is live at their end or the other is:
+    /// what is known of them from the other does not hold.
+    pub(in crate::token) tokens: Vec<TokenId>,
+    /// The tokens among them that are illegal.
+    pub(in crate::token) illegal: Vec<TokenId>,
+}
+
+impl<'a> Walker<'a, '_> {
+    /// Walks the whole trie from `state` and from `other`, and leaves out what is below nodes where
+    /// the two have come to be the same. No rule may end inside a token on the other's ways.
+    pub(in crate::token) fn walk_beside(
+        &mut self,
+        state: StateId,
+        other: StateId,
+        trie: &'a Trie,
+    ) -> Result<Difference, Stop> {
+        let mut difference = Difference::default();
+        let start = (Some(self.start(state)?), Some(self.start(other)?));
+        let mut levels: Vec<(usize, Pair<'a>)> = vec![(trie.len(), start)];
+        let mut node = 1;
+        while node < trie.len() {
+            while levels.len() > 1 && levels.last().is_some_and(|&(end, _)| end <= node) {
+                levels.pop();
+            }
+            let Some((_, (own, other))) = levels.last() else { break };
+            self.budget.spend(1)?;
+            self.nodes = self.nodes.checked_sub(1).ok_or(Stop::TooMany)?;
+            let byte = trie.byte(node);
+            let mut go = |at: &Option<At<'a>>| match at {
+                Some(at) => self.advance(at, byte, true),
+                None => Ok(None),
+            };
+            let (own, other) = (go(own)?, go(other)?);
+            let end = trie.end(node);
+            if own == other {
+                node = end;
+                continue;
+            }
+            let Some(own) = own else {
+                difference.tokens.extend_from_slice(trie.subtree_tokens(node));
+                difference.illegal.extend_from_slice(trie.subtree_tokens(node));
+                node = end;
+                continue;
+            };
+            difference.tokens.extend_from_slice(trie.tokens(node));
+            self.arrive(&own, trie, node, true, levels.len())?;
+            node += 1;
+            if end > node {
+                levels.push((end, (Some(own), other)));
+            }
+        }
+        Ok(difference)
+    }
+
+    /// Returns where a walk from `state` stands before the first byte.
+    fn start(&mut self, state: StateId) -> Result<At<'a>, Stop> {
+        let row = self.row(state, true)?;
+        Ok(At::One { row, state, unbroken: row.is_recording() })
+    }
+}
+
+impl PartialEq for At<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::One { state: a, unbroken: x, .. }, Self::One { state: b, unbroken: y, .. }) => {
+                a == b && x == y
+            }
+            (Self::Many(a), Self::Many(b)) => a == b,
+            _ => false,
+        }
+    }
+}

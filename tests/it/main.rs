@@ -16,4 +16,5 @@ mod masks;
 mod numbers;
 mod readme;
 mod sampler;
+mod schema_masks;
 mod schemas;

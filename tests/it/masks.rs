@@ -11,7 +11,7 @@ use schemac::vocab::Token;
 use schemac::{ExprId, Limits, TokenId, Vocabulary};
 
 #[path = "../support/reference.rs"]
-mod reference;
+pub(crate) mod reference;
 
 pub(crate) use reference::{check_walk, legal_tokens};
 

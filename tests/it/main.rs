@@ -7,6 +7,7 @@
 
 mod artifact;
 mod cli;
+mod fuzz_regressions;
 mod gbnf;
 mod generate;
 mod json_numbers;

@@ -29,7 +29,7 @@ pub(crate) fn legal_tokens(matcher: &Matcher) -> Option<Vec<TokenId>> {
     };
     // The matchers after each prefix of the token before, so that common prefixes are fed once; after
     // an illegal byte there is none.
-    let mut prefixes = vec![matcher.clone()];
+    let mut prefixes = vec![matcher.fork()];
     let mut before: &[u8] = &[];
     for token in tokens {
         let bytes = vocabulary.bytes(token);
@@ -40,7 +40,7 @@ pub(crate) fn legal_tokens(matcher: &Matcher) -> Option<Vec<TokenId>> {
         }
         prefixes.truncate(common + 1);
         for &byte in &bytes[common..] {
-            let mut next = prefixes.last().unwrap().clone();
+            let mut next = prefixes.last().unwrap().fork();
             match next.accept_bytes(&[byte]) {
                 Ok(()) => prefixes.push(next),
                 Err(StepError::BudgetExceeded(_)) => return None,

@@ -62,13 +62,13 @@ fn the_engine_accepts_the_texts_of_random_grammars() {
 
 #[test]
 fn masks_of_random_grammars_are_the_oracles() {
-    let (mut compared, mut limited) = (0, 0);
+    let mut compared = 0;
     for seed in 0..500 {
         let mut rng = StdRng::seed_from_u64(seed);
         let Some((grammar, text)) = random_grammar(&mut rng) else { continue };
         let vocabulary = small_vocabulary(&alphabet(), seed);
         let automaton = automaton(&text, &vocabulary);
-        let mut matcher = Matcher::new(automaton.clone());
+        let mut matcher = Matcher::new(automaton);
         let mut output = Vec::new();
         for _ in 0..6 {
             // Most tokens die at their first bytes, which many share.
@@ -88,12 +88,6 @@ fn masks_of_random_grammars_are_the_oracles() {
             let expected: Vec<_> = vocabulary.ids().filter(|&token| is_legal(token)).collect();
             let legal: Vec<_> =
                 matcher.mask().map(|mask| mask.iter().collect()).unwrap_or_default();
-            if automaton.stats().thread_limited > 0 {
-                // So ambiguous that some tokens need more threads than the limit: those are illegal.
-                assert!(legal.iter().all(|token| expected.contains(token)), "{seed}\n{text}");
-                limited += 1;
-                break;
-            }
             assert_eq!(
                 legal,
                 expected,
@@ -113,11 +107,7 @@ fn masks_of_random_grammars_are_the_oracles() {
             }
         }
     }
-    println!("{compared} masks, {limited} grammars over the limit of threads");
-    assert!(
-        compared > 500 && limited < 20,
-        "{compared} masks, {limited} over the limit of threads"
-    );
+    assert!(compared > 500, "{compared} masks");
 }
 
 fn folder() -> PathBuf {

@@ -16,7 +16,7 @@ use crate::vocab::{EndToken, TextRules, Token, Vocabulary, end_tokens};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum GgufModel {
+pub enum GgufTokenizerModel {
     /// Byte-level BPE (`gpt2`).
     Gpt2,
     /// SentencePiece BPE by scores (`llama`).
@@ -47,7 +47,7 @@ pub enum GgufTokenType {
 #[non_exhaustive]
 pub struct GgufTokenizer {
     /// How text is cut.
-    pub model: GgufModel,
+    pub model: GgufTokenizerModel,
     /// The name of the rules by which text is split before BPE.
     pub pre: Option<String>,
     /// The strings of the tokens as the file spells them; position = id.
@@ -138,7 +138,7 @@ impl GgufTokenizer {
     /// Returns what the text of single tokens does not tell.
     #[must_use]
     pub fn text_rules(&self) -> TextRules {
-        let sentence_piece = self.model != GgufModel::Gpt2;
+        let sentence_piece = self.model != GgufTokenizerModel::Gpt2;
         let prepend_space = self.add_space_prefix.unwrap_or(sentence_piece);
         TextRules { strip_leading_space: sentence_piece && prepend_space, prepend_space }
     }
@@ -146,8 +146,8 @@ impl GgufTokenizer {
     /// Returns what each token stands for: control and unknown tokens have no bytes.
     pub(crate) fn tokens_in_bytes(&self) -> Vec<Token> {
         let spelling = match self.model {
-            GgufModel::Gpt2 => Spelling::byte_level(),
-            GgufModel::Llama | GgufModel::T5 => Spelling::metaspace(),
+            GgufTokenizerModel::Gpt2 => Spelling::byte_level(),
+            GgufTokenizerModel::Llama | GgufTokenizerModel::T5 => Spelling::metaspace(),
         };
         let token = |(text, kind): (&String, &GgufTokenType)| match kind {
             GgufTokenType::Normal => Token::Text(spelling.decoded(text).into()),
@@ -200,9 +200,9 @@ impl Found {
 
     fn finish(self) -> Result<GgufTokenizer, Error> {
         let model = match self.model.as_deref() {
-            Some("gpt2") => GgufModel::Gpt2,
-            Some("llama") => GgufModel::Llama,
-            Some("t5") => GgufModel::T5,
+            Some("gpt2") => GgufTokenizerModel::Gpt2,
+            Some("llama") => GgufTokenizerModel::Llama,
+            Some("t5") => GgufTokenizerModel::T5,
             Some(other) => {
                 let feature = format!("tokenizer.ggml.model {other}").into();
                 let text =
@@ -282,14 +282,14 @@ fn token_type(number: i128) -> Result<GgufTokenType, Error> {
 /// Types for a file that has none: ids that the file names are control tokens, and in SentencePiece
 /// vocabularies `<0xNN>` is a byte.
 fn guessed_types(
-    model: GgufModel,
+    model: GgufTokenizerModel,
     tokens: &[String],
     ids: &[Option<TokenId>; 6],
 ) -> Vec<GgufTokenType> {
     let mut types: Vec<_> = tokens
         .iter()
         .map(|token| match fallback_byte(token) {
-            Some(_) if model != GgufModel::Gpt2 => GgufTokenType::Byte,
+            Some(_) if model != GgufTokenizerModel::Gpt2 => GgufTokenType::Byte,
             _ => GgufTokenType::Normal,
         })
         .collect();

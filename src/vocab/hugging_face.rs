@@ -31,7 +31,7 @@ use tokenizers::{
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
 use crate::vocab::bytes::METASPACE;
-use crate::vocab::gguf::{GgufModel, GgufTokenType, GgufTokenizer};
+use crate::vocab::gguf::{GgufTokenType, GgufTokenizer, GgufTokenizerModel};
 use crate::vocab::split;
 
 /// What a tokenizer is built from.
@@ -167,9 +167,9 @@ fn keep_text(mut tokenizer: Tokenizer) -> Result<Tokenizer, Error> {
 /// [`ErrorKind::Vocabulary`] if merges or scores are malformed.
 fn from_gguf(gguf: &GgufTokenizer) -> Result<Tokenizer, Error> {
     let mut tokenizer = match gguf.model {
-        GgufModel::Gpt2 => byte_level(gguf)?,
-        GgufModel::T5 => unigram(gguf)?,
-        GgufModel::Llama => {
+        GgufTokenizerModel::Gpt2 => byte_level(gguf)?,
+        GgufTokenizerModel::T5 => unigram(gguf)?,
+        GgufTokenizerModel::Llama => {
             let feature = "tokenizer.ggml.model llama".into();
             let text = "SentencePiece BPE is not built as a Hugging Face tokenizer";
             return Err(Error::new(ErrorKind::UnsupportedFeature { feature }, text));

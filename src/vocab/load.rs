@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
 use crate::vocab::encode::{Encoder, Method, Pieces, Ranks};
-use crate::vocab::gguf::{GgufModel, GgufTokenizer};
+use crate::vocab::gguf::{GgufTokenizer, GgufTokenizerModel};
 use crate::vocab::{EndToken, TextRules, Vocabulary};
 use crate::vocab::{end_tokens, gguf_reader, tiktoken, tokenizer_json};
 
@@ -176,8 +176,8 @@ fn from_gguf(tokenizer: GgufTokenizer, options: &LoadOptions) -> Result<Loaded, 
     let vocabulary = Arc::new(tokenizer.vocabulary(&options.end_tokens)?);
     let tokenizer = Arc::new(tokenizer);
     let method = match tokenizer.model {
-        GgufModel::Llama => Method::Pieces(Box::new(Pieces::new(Arc::clone(&tokenizer)))),
-        GgufModel::Gpt2 | GgufModel::T5 => hugging_face_gguf(&tokenizer),
+        GgufTokenizerModel::Llama => Method::Pieces(Box::new(Pieces::new(Arc::clone(&tokenizer)))),
+        GgufTokenizerModel::Gpt2 | GgufTokenizerModel::T5 => hugging_face_gguf(&tokenizer),
     };
     let rules = tokenizer.text_rules();
     let loaded = Loaded::new(vocabulary, VocabularyKind::Gguf, rules, method);

@@ -11,7 +11,7 @@ mod encode;
 mod end_tokens;
 mod exits;
 mod gguf;
-mod gguf_reader;
+pub(crate) mod gguf_reader;
 mod greedy;
 #[cfg(feature = "tokenizers")]
 mod hugging_face;
@@ -35,7 +35,7 @@ use crate::ids::TokenId;
 pub use embedded::END as EMBEDDED_END_TOKEN;
 pub use encode::Encoder;
 pub use end_tokens::{EndToken, WELL_KNOWN as WELL_KNOWN_END_TOKENS};
-pub use gguf::{GgufModel, GgufTokenType, GgufTokenizer};
+pub use gguf::{GgufTokenType, GgufTokenizer, GgufTokenizerModel};
 pub use index::Index;
 pub use load::{LoadOptions, Loaded, VocabularyKind, load};
 pub use quotient::{Partition, QUOTIENTS, is_exact_from};

@@ -2,7 +2,7 @@ use super::fixtures::{byte_level_gguf, ids, sentence_piece_gguf};
 use crate::error::ErrorKind;
 use crate::ids::TokenId;
 use crate::vocab::{
-    GgufModel, GgufTokenType, LoadOptions, Loaded, TextRules, Token, VocabularyKind,
+    GgufTokenType, GgufTokenizerModel, LoadOptions, Loaded, TextRules, Token, VocabularyKind,
 };
 
 fn loaded(file: Vec<u8>) -> Loaded {
@@ -22,7 +22,7 @@ fn byte_level_metadata_becomes_a_vocabulary() {
     assert_eq!(vocabulary.token(TokenId::new(261)), Token::Unused);
     assert_eq!(vocabulary.end_tokens(), ids([259]));
     let gguf = loaded.gguf().unwrap();
-    assert_eq!(gguf.model, GgufModel::Gpt2);
+    assert_eq!(gguf.model, GgufTokenizerModel::Gpt2);
     assert_eq!(gguf.pre.as_deref(), Some("smollm"));
     assert_eq!(gguf.merges.len(), 3);
     assert_eq!(gguf.padding, None, "2^32 - 1 stands for none");

@@ -49,6 +49,8 @@ pub enum ErrorKind {
     BudgetExceeded(BudgetExceeded),
     /// A tokenizer or model file cannot be read as a vocabulary.
     Vocabulary,
+    /// A model or its chat template cannot be loaded or run.
+    Model,
     /// The vocabulary cannot spell what the grammar needs.
     Unspellable,
     /// A `.schemac` artifact is foreign, truncated, corrupted or of another version.
@@ -73,6 +75,7 @@ impl ErrorKind {
             Self::Unsatisfiable => "unsatisfiable",
             Self::BudgetExceeded(_) => "budget_exceeded",
             Self::Vocabulary => "vocabulary",
+            Self::Model => "model",
             Self::Unspellable => "unspellable",
             Self::Artifact => "artifact",
             Self::InvalidOption => "invalid_option",

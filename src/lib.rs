@@ -1,6 +1,7 @@
 //! Constrained structured output for language models.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod adapter;
 pub mod artifact;
 pub mod automaton;
 mod byteset;

@@ -348,3 +348,11 @@ fn suite_reports_malformed_lines_and_goes_on() {
     assert_eq!(lines[0]["error"]["kind"], "malformed_case");
     assert_eq!(lines[2]["summary"]["compiled"], 1);
 }
+
+#[cfg(not(feature = "candle"))]
+#[test]
+fn a_build_without_candle_says_what_a_model_needs() {
+    let output = schemac(&["generate", "schemas/person.json", "--model", "model.gguf"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("--features candle"), "{}", stderr(&output));
+}

@@ -5,6 +5,8 @@
     reason = "a test that cannot go on fails by panicking"
 )]
 
+#[cfg(feature = "candle")]
+mod adapter;
 mod artifact;
 mod cli;
 mod fuzz_regressions;

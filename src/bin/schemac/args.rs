@@ -161,14 +161,19 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "NUMBER", default_value = "1000")]
     pub max_tokens: NonZeroUsize,
 
-    /// A GGUF model to ask for logits. Without one, they are random: the texts are valid and
-    /// meaningless.
-    #[arg(long, value_name = "FILE", help_heading = "Model")]
+    /// A GGUF model to ask for logits, whose tokenizer is then used too. Without one, logits are
+    /// random: the texts are valid and meaningless. On a busy machine set RAYON_NUM_THREADS=1 in the
+    /// environment: the threads of a model spin while they wait for each other.
+    #[arg(long, value_name = "FILE", conflicts_with = "tokenizer", help_heading = "Model")]
     pub model: Option<PathBuf>,
 
-    /// What to tell the model.
+    /// What to tell the model: the message of a user, in the chat template of the model's file.
     #[arg(long, value_name = "TEXT", requires = "model", help_heading = "Model")]
     pub prompt: Option<String>,
+
+    /// Let the model go on with the prompt as it is, without the chat template.
+    #[arg(long, requires = "model", help_heading = "Model")]
+    pub raw_prompt: bool,
 
     /// Divides the logits; 0 takes the most probable legal token.
     #[arg(long, value_name = "NUMBER", default_value_t = 1.0, help_heading = "Sampling")]

@@ -51,7 +51,7 @@ impl Failure {
             Self::Usage(_) => 2,
             Self::Library(error, _) => match error.kind() {
                 ErrorKind::InvalidOption => 2,
-                ErrorKind::Vocabulary | ErrorKind::Artifact | ErrorKind::Io => 4,
+                ErrorKind::Vocabulary | ErrorKind::Model | ErrorKind::Artifact | ErrorKind::Io => 4,
                 _ => 3,
             },
             Self::Step(_) => 5,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use schemac::token::TokenAutomaton;
 use schemac::vocab::{EndToken, LoadOptions, Loaded, load};
-use schemac::{Compiler, Error, ErrorKind, Limits, TokenId, artifact};
+use schemac::{Compiler, Error, ErrorKind, Limits, TokenId, Vocabulary, artifact};
 
 use crate::args::{GrammarArgs, VocabularyArgs};
 use crate::diagnostic::SourceText;
@@ -38,21 +38,49 @@ impl Compiled {
 
 /// Compiles what the arguments name.
 pub(crate) fn compile(args: &GrammarArgs) -> Result<Compiled, Failure> {
+    let vocabulary = || Ok(Arc::clone(args.vocabulary.load()?.vocabulary()));
+    compile_source(args, args.vocabulary.tokenizer.is_some(), vocabulary)
+}
+
+/// As [`compile`], for the vocabulary of a model.
+#[cfg(feature = "candle")]
+pub(crate) fn compile_for(
+    args: &GrammarArgs,
+    vocabulary: &Arc<Vocabulary>,
+) -> Result<Compiled, Failure> {
+    compile_source(args, true, || Ok(Arc::clone(vocabulary)))
+}
+
+/// Compiles for `vocabulary`, which an artifact must be for if `given`.
+fn compile_source(
+    args: &GrammarArgs,
+    given: bool,
+    vocabulary: impl FnOnce() -> Result<Arc<Vocabulary>, Failure>,
+) -> Result<Compiled, Failure> {
     let limits = args.limits.limits()?;
     match GrammarSource::read(args, limits.source_bytes)? {
-        GrammarSource::Artifact(bytes) => load_artifact(args, &bytes),
-        GrammarSource::Text(language, source) => compile_text(args, limits, language, source),
+        GrammarSource::Artifact(bytes) => {
+            let compiled = load_artifact(&bytes)?;
+            if given {
+                let vocabulary: Arc<Vocabulary> = vocabulary()?;
+                check_fingerprint(&compiled, &vocabulary)?;
+            }
+            Ok(compiled)
+        }
+        GrammarSource::Text(language, source) => {
+            compile_text(args, limits, vocabulary()?, language, source)
+        }
     }
 }
 
 fn compile_text(
     args: &GrammarArgs,
     limits: Limits,
+    vocabulary: Arc<Vocabulary>,
     language: Language,
     source: SourceText,
 ) -> Result<Compiled, Failure> {
-    let loaded = args.vocabulary.load()?;
-    let compiler = args.json.apply(Compiler::new(Arc::clone(loaded.vocabulary())).limits(limits));
+    let compiler = Compiler::new(vocabulary).limits(limits).json_options(args.json.options());
     let progress = Progress::start("compiling", None);
     let start = Instant::now();
     let result = compile_with(&compiler, language, &source.text);
@@ -64,22 +92,20 @@ fn compile_text(
     }
 }
 
-fn load_artifact(args: &GrammarArgs, bytes: &[u8]) -> Result<Compiled, Failure> {
+fn load_artifact(bytes: &[u8]) -> Result<Compiled, Failure> {
     let start = Instant::now();
     let automaton = Arc::new(artifact::from_bytes(bytes)?);
-    let time = start.elapsed();
-    if args.vocabulary.tokenizer.is_some() {
-        let (has, wanted) = (
-            automaton.vocabulary().fingerprint(),
-            args.vocabulary.load()?.vocabulary().fingerprint(),
-        );
-        if has != wanted {
-            let message =
-                format!("the artifact is for the vocabulary {has}, and the tokenizer has {wanted}");
-            return Err(Error::new(ErrorKind::Artifact, message).into());
-        }
+    Ok(Compiled { automaton, language: None, time: start.elapsed() })
+}
+
+fn check_fingerprint(compiled: &Compiled, vocabulary: &Vocabulary) -> Result<(), Failure> {
+    let (has, wanted) = (compiled.automaton.vocabulary().fingerprint(), vocabulary.fingerprint());
+    if has != wanted {
+        let message =
+            format!("the artifact is for the vocabulary {has}, and the tokenizer has {wanted}");
+        return Err(Error::new(ErrorKind::Artifact, message).into());
     }
-    Ok(Compiled { automaton, language: None, time })
+    Ok(())
 }
 
 /// Compiles the text of a grammar.

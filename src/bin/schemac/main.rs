@@ -14,6 +14,8 @@ mod json_args;
 mod json_text;
 mod legal;
 mod limits;
+#[cfg(feature = "candle")]
+mod model;
 mod output;
 mod progress;
 mod source;

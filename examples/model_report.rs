@@ -9,6 +9,7 @@
 //! crate `jsonschema`. The greedy documents, and all invalid ones, are printed, and then a table with
 //! mean times of a token: the model's run, the mask, and all that the sampler does, the mask included.
 //! Prompts are not timed. Exit status 1 if a document is invalid.
+#![expect(clippy::print_stdout, reason = "an example prints what it found")]
 
 use std::error::Error;
 use std::fs;

@@ -224,18 +224,18 @@ impl Rows {
         storage: &mut CpuStorage,
         f: impl Fn(usize, Row<'_>) -> Result<()>,
     ) -> Result<()> {
-        let ranges = self.starts.iter().map(|&start| start..start + self.len).enumerate();
+        let mut ranges = self.starts.iter().map(|&start| start..start + self.len).enumerate();
         match storage {
             CpuStorage::F32(all) => {
-                ranges.map(|(row, range)| f(row, Row::F32(&mut all[range]))).collect()
+                ranges.try_for_each(|(row, range)| f(row, Row::F32(&mut all[range])))
             }
             CpuStorage::F16(all) => {
                 let all = all.reinterpret_cast_mut();
-                ranges.map(|(row, range)| f(row, Row::F16(&mut all[range]))).collect()
+                ranges.try_for_each(|(row, range)| f(row, Row::F16(&mut all[range])))
             }
             CpuStorage::BF16(all) => {
                 let all = all.reinterpret_cast_mut();
-                ranges.map(|(row, range)| f(row, Row::Bf16(&mut all[range]))).collect()
+                ranges.try_for_each(|(row, range)| f(row, Row::Bf16(&mut all[range])))
             }
             other => bail!("logits of type {:?} cannot be masked", other.dtype()),
         }
@@ -359,7 +359,7 @@ mod tests {
         let words = mask_words(&masks(65), &Device::Cpu).unwrap();
         let refused = [
             apply_mask(&narrow, mask),
-            apply_masks(&wide, &[mask.clone()]),
+            apply_masks(&wide, std::slice::from_ref(mask)),
             apply_masks(&wide, &[mask.clone(), masks(41)[0].clone()]),
             apply_mask(&wide.t().unwrap(), &masks(2)[0]),
             apply_mask_words(&wide, &words.narrow(0, 0, 2).unwrap()),

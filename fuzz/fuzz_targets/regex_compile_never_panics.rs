@@ -1,6 +1,3 @@
 #![no_main]
 
-#[path = "../../tests/support/properties.rs"]
-mod properties;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| properties::check("regex_compile_never_panics", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| schemac_fuzz::check("regex_compile_never_panics", data));

@@ -7,9 +7,8 @@
 //! persistent: cloning a configuration costs one reference count for each thread, and a rollback is
 //! an old clone.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
 
 use crate::automaton::linear::Action;
@@ -36,6 +35,8 @@ pub struct Stack {
     pub(crate) bottom: bool,
     /// The greatest number of frames from here down.
     pub(crate) depth: u32,
+    /// The number of bytes that returning all the way down takes at least, once it was asked for.
+    needed: OnceLock<u64>,
 }
 
 /// A frame of a stack: where to go on when the rule above it ends.
@@ -53,7 +54,7 @@ impl Stack {
     fn new(frames: SmallVec<[Frame; 1]>, bottom: bool) -> Self {
         let depth = |frame: &Frame| frame.below.as_ref().map_or(0, |below| below.depth);
         let depth = frames.iter().map(depth).max().map_or(0, |below| below.saturating_add(1));
-        Self { frames, bottom, depth }
+        Self { frames, bottom, depth, needed: OnceLock::new() }
     }
 
     /// Returns the stack that is either of two.
@@ -317,6 +318,8 @@ pub fn shortest_completion(
     let mut text = Vec::new();
     let mut threads: Configuration = from.into();
     while !is_accepting(automaton, &threads, budget)? {
+        // Each byte may also add to the stacks, so that the budget bounds their memory too.
+        budget.spend(16)?;
         let goal = needed(automaton, &threads, budget)?.saturating_sub(1);
         let mut best: Option<(u64, u8, Configuration)> = None;
         for byte in legal_bytes(automaton, &threads, budget)?.iter() {
@@ -346,38 +349,52 @@ pub fn needed(
     threads: &[Thread],
     budget: &mut Budget,
 ) -> Result<u64, Error> {
-    let mut below: HashMap<*const Stack, u64, foldhash::fast::RandomState> = HashMap::default();
     let mut best = u64::MAX;
     for thread in threads {
+        budget.spend(1)?;
         let own = u64::from(automaton.least(thread.state, budget)?);
-        // Depth first down the stacks, which are shared.
-        let mut open: Vec<&Arc<Stack>> = thread.stack.iter().collect();
-        while let Some(&stack) = open.last() {
-            let unknown = |frame: &Frame| {
-                frame.below.as_ref().is_some_and(|stack| !below.contains_key(&Arc::as_ptr(stack)))
-            };
-            let before = open.len();
-            open.extend(
-                stack
-                    .frames
-                    .iter()
-                    .filter(|frame| unknown(frame))
-                    .filter_map(|frame| frame.below.as_ref()),
-            );
-            if open.len() > before {
-                continue;
-            }
-            open.pop();
-            let mut least = if stack.bottom { 0 } else { u64::MAX };
-            for frame in &stack.frames {
-                let rest = frame.below.as_ref().map_or(0, |stack| below[&Arc::as_ptr(stack)]);
-                least =
-                    least.min(rest.saturating_add(u64::from(automaton.least(frame.ret, budget)?)));
-            }
-            below.insert(Arc::as_ptr(stack), least);
-        }
-        let rest = thread.stack.as_ref().map_or(0, |stack| below[&Arc::as_ptr(stack)]);
+        let rest = match &thread.stack {
+            Some(stack) => needed_below(automaton, stack, budget)?,
+            None => 0,
+        };
         best = best.min(own.saturating_add(rest));
     }
     Ok(best)
+}
+
+/// Returns [`Stack::needed`]. It is kept, so that the steps of a sequence do not each go down to the
+/// bottom.
+fn needed_below(
+    automaton: &Automaton,
+    top: &Arc<Stack>,
+    budget: &mut Budget,
+) -> Result<u64, Error> {
+    let mut open = vec![top];
+    while let Some(&stack) = open.last() {
+        if stack.needed.get().is_some() {
+            open.pop();
+            continue;
+        }
+        budget.spend(stack.frames.len() as u64 + 1)?;
+        let before = open.len();
+        let mut least = if stack.bottom { 0 } else { u64::MAX };
+        for frame in &stack.frames {
+            let rest = match &frame.below {
+                None => 0,
+                Some(below) => match below.needed.get() {
+                    Some(&rest) => rest,
+                    None => {
+                        open.push(below);
+                        continue;
+                    }
+                },
+            };
+            let own = u64::from(automaton.least(frame.ret, budget)?);
+            least = least.min(rest.saturating_add(own));
+        }
+        if open.len() == before {
+            let _ = stack.needed.set(least);
+        }
+    }
+    Ok(top.needed.get().copied().unwrap_or(u64::MAX))
 }

@@ -110,6 +110,34 @@ fn masks_of_random_grammars_are_the_oracles() {
     assert!(compared > 500, "{compared} masks");
 }
 
+#[test]
+fn hundreds_of_rules_may_be_open_at_once() {
+    use std::fmt::Write as _;
+
+    let mut text = String::from("root ::= r0");
+    for i in 1..400 {
+        write!(text, " | r{i}").unwrap();
+    }
+    for i in 0..400 {
+        write!(text, "\nr{i} ::= \"a\" r{i}? \"{i}\"").unwrap();
+    }
+    let automaton = automaton(&text, &small_vocabulary(b"a0123456789", 0));
+    for instance in ["a0", "a399", "aaa257257257"] {
+        assert!(accepts(&automaton, instance), "{instance}");
+    }
+    assert!(!accepts(&automaton, "aa1"));
+}
+
+#[test]
+fn completing_a_deep_text_takes_time_in_proportion_to_its_depth() {
+    let vocabulary = small_vocabulary(b"()ab", 0);
+    let automaton = automaton("root ::= \"(\" root* \")\" | [ab]", &vocabulary);
+    let mut matcher = Matcher::new(automaton);
+    let depth = 100_000;
+    matcher.accept_bytes("(".repeat(depth).as_bytes()).unwrap();
+    assert!(matcher.shortest_completion().unwrap() == ")".repeat(depth).into_bytes());
+}
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("grammars")
 }

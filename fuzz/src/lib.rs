@@ -1,0 +1,13 @@
+//! The properties of the tests, compiled once for all targets.
+
+#[path = "../../tests/support/properties.rs"]
+mod properties;
+
+/// Checks the property `name` on an input.
+///
+/// # Panics
+///
+/// If it does not hold.
+pub fn check(name: &str, data: &[u8]) {
+    properties::check(name, data);
+}

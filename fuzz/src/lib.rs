@@ -1,7 +1,7 @@
 //! The properties of the tests, compiled once for all targets.
 
-#[path = "../../tests/support/properties.rs"]
-mod properties;
+#[path = "../../tests/support/mod.rs"]
+mod support;
 
 /// Checks the property `name` on an input.
 ///
@@ -9,5 +9,5 @@ mod properties;
 ///
 /// If it does not hold.
 pub fn check(name: &str, data: &[u8]) {
-    properties::check(name, data);
+    support::properties::check(name, data);
 }

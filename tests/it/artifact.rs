@@ -6,7 +6,8 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use schemac::token::{Matcher, PrecomputeOptions, TokenAutomaton};
 use schemac::{ErrorKind, Limits, TokenId, artifact};
 
-use crate::masks::{check_walk, random_grammar, small_vocabulary};
+use crate::masks::{random_grammar, small_vocabulary};
+use crate::support::reference::check_walk;
 
 /// Walks automata side by side: their masks must be equal.
 fn check_alike(automata: &[Arc<TokenAutomaton>], rng: &mut StdRng, steps: usize) {

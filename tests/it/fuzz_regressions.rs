@@ -5,10 +5,10 @@ use std::path::Path;
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-#[path = "../support/properties.rs"]
-mod properties;
+use crate::support::properties;
 
 /// Checks every file of `tests/data/fuzz/<kind>/<property>/` and returns their number.
+#[expect(clippy::print_stdout, reason = "a failing test shows its input")]
 fn replay(kind: &str) -> usize {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fuzz").join(kind);
     let mut count = 0;

@@ -11,9 +11,7 @@ use schemac::token::{Matcher, TokenAutomaton};
 use schemac::{Limits, TokenId, Vocabulary};
 
 use crate::masks::small_vocabulary;
-
-#[path = "../support/gbnf.rs"]
-mod oracle;
+use crate::support::gbnf as oracle;
 
 fn automaton(text: &str, vocabulary: &Arc<Vocabulary>) -> Arc<TokenAutomaton> {
     let limits = Limits::default();

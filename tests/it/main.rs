@@ -21,3 +21,5 @@ mod readme;
 mod sampler;
 mod schema_masks;
 mod schemas;
+#[path = "../support/mod.rs"]
+mod support;

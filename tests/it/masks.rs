@@ -10,10 +10,7 @@ use schemac::token::{Matcher, TokenAutomaton};
 use schemac::vocab::Token;
 use schemac::{ExprId, Limits, TokenId, Vocabulary};
 
-#[path = "../support/reference.rs"]
-pub(crate) mod reference;
-
-pub(crate) use reference::{check_walk, legal_tokens};
+use crate::support::reference::{check_walk, legal_tokens};
 
 /// Returns a small vocabulary over a small alphabet: all short strings, and some longer ones.
 pub(crate) fn small_vocabulary(alphabet: &[u8], seed: u64) -> Arc<Vocabulary> {

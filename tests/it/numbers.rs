@@ -15,7 +15,7 @@ use schemac::token::{Matcher, TokenAutomaton};
 use schemac::vocab::Token;
 use schemac::{ErrorKind, Limits, TokenId, Vocabulary};
 
-use crate::masks::check_walk;
+use crate::support::reference::check_walk;
 
 fn decimal(text: &str) -> Decimal {
     Decimal::parse(text, &Limits::default().max_number_digits(usize::MAX)).unwrap()

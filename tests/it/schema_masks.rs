@@ -10,7 +10,7 @@ use schemac::token::{Matcher, TokenAutomaton};
 use schemac::vocab::{LoadOptions, Token, load};
 use schemac::{Compiler, TokenId, Vocabulary};
 
-use crate::masks::reference::legal_tokens;
+use crate::support::reference::legal_tokens;
 
 /// Schemas, each with texts on the way of which masks are compared.
 fn cases() -> Vec<(&'static str, Vec<String>)> {

@@ -17,15 +17,13 @@ use schemac::token::{Matcher, TokenAutomaton};
 use schemac::vocab::Token;
 use schemac::{Limits, StepError, TokenId, Vocabulary, artifact};
 
-#[path = "gbnf.rs"]
-mod oracle;
-#[path = "random.rs"]
-mod random;
-#[path = "reference.rs"]
-mod reference;
+use super::{gbnf as oracle, random, reference};
 
-/// The name of every property, and the function that panics where it does not hold.
-pub(crate) const PROPERTIES: &[(&str, fn(&[u8]))] = &[
+/// Panics where the property does not hold.
+type Property = fn(&[u8]);
+
+/// Every property and its name.
+pub(crate) const PROPERTIES: &[(&str, Property)] = &[
     ("gbnf_compile_never_panics", gbnf_compile_never_panics),
     ("regex_compile_never_panics", regex_compile_never_panics),
     ("schema_compile_never_panics", schema_compile_never_panics),
@@ -113,7 +111,7 @@ fn artifact_load_never_panics(data: &[u8]) {
 /// Bytes before the checksummed part of an artifact.
 const HEADER: usize = 40;
 
-/// Small artifacts: recursion, counters and a warm automaton.
+/// Small artifacts: recursion, counters, a warm automaton, and a schema, which is expanded lazily.
 static ARTIFACTS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let mut tokens: Vec<_> = ["a", "b", "(", ")", "ab", "))", "(a"]
         .map(|text| Token::Text(text.as_bytes().into()))
@@ -130,6 +128,10 @@ static ARTIFACTS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let warm = Arc::new(compiled(texts[0]));
     reference::check_walk(&warm, &mut StdRng::seed_from_u64(0), 6);
     files.push(artifact::to_bytes(&warm).unwrap());
+    let schema = r##"{"properties": {"a": {"$ref": "#"}, "b": {"enum": ["x", [1]]}}, "items": {"$ref": "#"}}"##;
+    let grammar = json_schema::compile(schema, &JsonOptions::default(), &limits()).unwrap();
+    let schema = TokenAutomaton::new(grammar, VOCABULARY.clone(), limits()).unwrap();
+    files.push(artifact::to_bytes(&schema).unwrap());
     files
 });
 
@@ -250,6 +252,7 @@ impl Choices<'_> {
 }
 
 /// Prints a grammar where a failing test shows it.
+#[allow(clippy::print_stdout, reason = "the harness of the tests shows it")]
 fn note(text: String) -> String {
     if cfg!(test) {
         println!("{text}");

@@ -36,9 +36,6 @@ pub struct Limits {
     pub compile_work: u64,
     /// Elementary steps of one mask or one accepted token. Default 50,000,000.
     pub step_work: u64,
-    /// Parallel stacks (threads) of one ambiguous position. Default 256. A token whose commit
-    /// would need more is illegal and counted.
-    pub threads: usize,
     /// Bytes of memoised masks of one compiled grammar. Default 256 MiB. Past it, masks are
     /// computed and not kept.
     pub mask_bytes: usize,
@@ -63,7 +60,6 @@ impl Default for Limits {
             states: 1_000_000,
             compile_work: 50_000_000,
             step_work: 50_000_000,
-            threads: 256,
             mask_bytes: 256 << 20,
             rollback: 4_096,
             number_digits: 1_000,
@@ -112,13 +108,6 @@ impl Limits {
     #[must_use]
     pub const fn max_step_work(mut self, steps: u64) -> Self {
         self.step_work = steps;
-        self
-    }
-
-    /// Sets [`Limits::threads`].
-    #[must_use]
-    pub const fn max_threads(mut self, count: usize) -> Self {
-        self.threads = count;
         self
     }
 

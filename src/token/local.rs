@@ -25,8 +25,6 @@ pub(crate) struct Local {
     /// Tokens that end texts that must be fresh, and how many. Tokens that end only the one that is
     /// open in the state are left out: the register tells which of those repeat a text.
     pub(crate) closers: Vec<(TokenId, u8)>,
-    /// The greatest number of threads that any token leads to.
-    pub(crate) threads: usize,
 }
 
 /// A local mask, and the rests that are left where the rule ends inside a token.
@@ -122,12 +120,12 @@ pub(crate) fn beside(
         Err(Stop::TooCoarse | Stop::TooMany) => return Ok(None),
         Err(Stop::Error(error)) => return Err(error),
     };
-    let Walked { accepted, below, mut closers, threads, .. } = walker.finish();
+    let Walked { accepted, below, mut closers, .. } = walker.finish();
     difference.tokens.sort_unstable();
     let same = |token: &TokenId| difference.tokens.binary_search(token).is_err();
     closers.extend(known.closers.iter().filter(|(token, _)| same(token)));
     let mask = known.mask.with_changes(accepted, difference.illegal);
-    Ok(Some((Local { mask, ends, closers, threads: threads.max(known.threads) }, below)))
+    Ok(Some((Local { mask, ends, closers }, below)))
 }
 
 /// Returns whether plain JSON text kills no state that it leads to from `state`, which does not simply
@@ -206,6 +204,6 @@ pub(super) fn too_coarse() -> Error {
 impl Walked {
     fn into_local(self, width: usize) -> LocalAndBelow {
         let mask = TokenMask::from_ids(width, self.accepted);
-        (Local { mask, ends: self.ends, closers: self.closers, threads: self.threads }, self.below)
+        (Local { mask, ends: self.ends, closers: self.closers }, self.below)
     }
 }

@@ -78,10 +78,10 @@ impl Chain {
             }
         }
         let longest = if self.looping { runs.longest() } else { last };
-        let Walked { accepted, below, closers, threads, .. } = walker.finish();
+        let Walked { accepted, below, closers, .. } = walker.finish();
         let mask =
             TokenMask::from_base(vocabulary.len(), runs.up_to(longest), accepted, Vec::new());
-        Ok((Local { mask, ends, closers, threads }, below))
+        Ok((Local { mask, ends, closers }, below))
     }
 }
 

@@ -34,7 +34,6 @@ pub(crate) struct LocalSnapshot {
     mask: MaskSnapshot,
     ends: bool,
     closers: Vec<(TokenId, u8)>,
-    threads: usize,
 }
 
 /// A mask as stored.
@@ -95,7 +94,6 @@ impl LocalSnapshot {
             mask: bases.mask(&local.mask),
             ends: local.ends,
             closers: local.closers.clone(),
-            threads: local.threads,
         }
     }
 
@@ -112,7 +110,7 @@ impl LocalSnapshot {
         };
         let inside = self.closers.iter().all(|(token, _)| token.index() < width);
         let mask = TokenMask::from_form(width, form).filter(|_| inside)?;
-        Some(Local { mask, ends: self.ends, closers: self.closers, threads: self.threads })
+        Some(Local { mask, ends: self.ends, closers: self.closers })
     }
 }
 

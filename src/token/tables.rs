@@ -1,6 +1,6 @@
 //! The tables that all sequences under one grammar share: local masks, rests, and unions.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use hashbrown::HashMap;
@@ -46,7 +46,6 @@ pub struct TokenAutomaton {
     end_mask: TokenMask,
     next_number: AtomicUsize,
     mask_bytes: AtomicUsize,
-    thread_limited: AtomicU64,
 }
 
 /// An interned trie of rests.
@@ -88,8 +87,6 @@ pub struct Stats {
     pub rests: usize,
     /// Bytes of all memoised masks and tries.
     pub mask_bytes: usize,
-    /// Tokens that were illegal only because of [`Limits::threads`].
-    pub thread_limited: u64,
 }
 
 impl TokenAutomaton {
@@ -127,7 +124,6 @@ impl TokenAutomaton {
             end_mask,
             next_number: AtomicUsize::new(0),
             mask_bytes: AtomicUsize::new(0),
-            thread_limited: AtomicU64::new(0),
         }
     }
 
@@ -159,7 +155,6 @@ impl TokenAutomaton {
             unions: read(&self.unions).len(),
             rests: read(&self.rests).tries.len(),
             mask_bytes: self.mask_bytes.load(Ordering::Relaxed),
-            thread_limited: self.thread_limited.load(Ordering::Relaxed),
         }
     }
 
@@ -173,7 +168,6 @@ impl TokenAutomaton {
             .map(|thread| (thread.state, RestId::VOCABULARY, thread.stack.as_ref()))
             .collect();
         let mut seen: SmallVec<[(StateId, RestId, *const Stack); 8]> = SmallVec::new();
-        let mut most = 0;
         while let Some((state, rest, stack)) = pending.pop() {
             let key = (state, rest, stack.map_or(std::ptr::null(), Arc::as_ptr));
             if seen.contains(&key) {
@@ -183,7 +177,6 @@ impl TokenAutomaton {
             budget.spend(seen.len() as u64 / 8)?;
             let framed = stack.is_some_and(|stack| !stack.frames.is_empty());
             let entry = self.local((state, rest, framed), budget)?;
-            most += entry.local.threads;
             for rest in [entry.local.ends.then_some(rest), entry.below].into_iter().flatten() {
                 for frame in stack.into_iter().flat_map(|stack| &stack.frames) {
                     registers |= frame.register.is_some();
@@ -201,9 +194,6 @@ impl TokenAutomaton {
             || parts.iter().any(|part| part.local.closers.iter().any(|&(_, closes)| closes > 1))
         {
             mask = self.without_repeats(threads, &parts, registers, mask, budget)?;
-        }
-        if most > self.automaton.limits().threads {
-            mask = self.within_thread_limit(threads, &mask, budget)?;
         }
         Ok(mask)
     }
@@ -438,23 +428,6 @@ impl TokenAutomaton {
         Ok(if removed.is_empty() { mask } else { mask.without(&removed) })
     }
 
-    /// Takes from `mask` the tokens that would lead to more threads than allowed, by trying each.
-    fn within_thread_limit(
-        &self,
-        threads: &[Thread],
-        mask: &TokenMask,
-        budget: &mut Budget,
-    ) -> Result<TokenMask, Error> {
-        let mut removed = Vec::new();
-        for token in mask.iter().filter(|&token| !self.vocabulary.is_end(token)) {
-            if self.after(threads, self.vocabulary.bytes(token), budget)?.is_err() {
-                removed.push(token);
-            }
-        }
-        self.thread_limited.fetch_add(removed.len() as u64, Ordering::Relaxed);
-        Ok(mask.without(&removed))
-    }
-
     /// Returns the configuration after `bytes`, or the number of bytes that were legal.
     pub(crate) fn after(
         &self,
@@ -462,11 +435,10 @@ impl TokenAutomaton {
         bytes: &[u8],
         budget: &mut Budget,
     ) -> Result<Result<Configuration, usize>, Error> {
-        let limit = self.automaton.limits().threads;
         let mut threads: Configuration = threads.into();
         for (index, &byte) in bytes.iter().enumerate() {
             threads = automaton::step(&self.automaton, &threads, byte, budget)?;
-            if threads.is_empty() || threads.len() > limit {
+            if threads.is_empty() {
                 return Ok(Err(index));
             }
         }

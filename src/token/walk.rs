@@ -105,8 +105,6 @@ pub(super) struct Walked {
     pub(super) below: Trie,
     /// See [`super::local::Local::closers`].
     pub(super) closers: Vec<(TokenId, u8)>,
-    /// The greatest number of threads.
-    pub(super) threads: usize,
     /// Whether the rule may end before the first byte.
     pub(super) ends: bool,
 }
@@ -136,7 +134,6 @@ pub(super) struct Walker<'a, 'b> {
     /// Where it does with classes below: the rests of these tokens from these bytes on.
     loose_rests: Vec<(TokenId, usize)>,
     closers: Vec<(TokenId, u8)>,
-    threads: usize,
 }
 
 impl<'a, 'b> Walker<'a, 'b> {
@@ -163,7 +160,6 @@ impl<'a, 'b> Walker<'a, 'b> {
             pops: Vec::new(),
             loose_rests: Vec::new(),
             closers: Vec::new(),
-            threads: 1,
         }
     }
 
@@ -187,13 +183,7 @@ impl<'a, 'b> Walker<'a, 'b> {
             parts.push((&loose, 0));
             Trie::merge(&parts)
         };
-        Walked {
-            accepted: self.accepted,
-            below,
-            closers: self.closers,
-            threads: self.threads,
-            ends: false,
-        }
+        Walked { accepted: self.accepted, below, closers: self.closers, ends: false }
     }
 
     /// Returns the row of a state, which must not tell bytes of a class apart unless `exact`.
@@ -403,8 +393,8 @@ impl<'a, 'b> Walker<'a, 'b> {
         for thread in &to {
             self.row(thread.state, exact)?;
         }
-        self.threads = self.threads.max(to.len());
-        self.budget.spend(to.len() as u64)?;
+        // Threads are compared with each other, so their number costs its square.
+        self.budget.spend((to.len() + to.len() * to.len() / 8) as u64)?;
         Ok(if to.is_empty() { None } else { Some(At::Many(to)) })
     }
 

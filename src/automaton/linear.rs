@@ -44,8 +44,11 @@ pub(crate) struct Part {
     pub(crate) fresh: bool,
     /// Whether the outermost of `pushes` belongs to the activation of the expression itself.
     pub(crate) keep: bool,
-    /// What the byte does to the register.
+    /// What the byte does to the register of the target's activation.
     pub(crate) action: Action,
+    /// Whether the byte, which a callee reads, belongs to a text of the expression's own activation
+    /// that must be fresh.
+    pub(crate) record: bool,
 }
 
 impl Part {
@@ -57,6 +60,7 @@ impl Part {
             fresh: false,
             keep: false,
             action: Action::None,
+            record: false,
         }
     }
 }
@@ -270,6 +274,11 @@ impl Grower {
             }
             Expr::Call(rule) => {
                 let parts = self.linear_of(self.body(rule)?)?;
+                if parts.iter().any(|part| part.record) {
+                    return Err(not_fresh(
+                        "a rule begins with a text that must be fresh and a call",
+                    ));
+                }
                 Ok(parts
                     .iter()
                     .map(|part| Part { fresh: true, keep: false, ..part.clone() })
@@ -355,18 +364,27 @@ impl Grower {
         let mut result = Vec::with_capacity(parts.len());
         for part in parts.iter() {
             let mut part = part.clone();
-            if self.nullable(part.target)? {
-                if self.live_after_byte(part.target)? {
-                    let text = "a text that must be fresh is a prefix of another";
-                    return Err(Error::new(
-                        ErrorKind::UnsupportedFeature { feature: "fresh".into() },
-                        text,
-                    ));
-                }
+            // What is left of the text itself, which a callee's rest may stand before.
+            let rest = match (part.fresh, part.keep) {
+                (false, _) => part.target,
+                (true, true) => part.pushes[0],
+                (true, false) => Arena::EPSILON,
+            };
+            let ends = self.nullable(rest)?;
+            if ends && part.fresh {
+                return Err(not_fresh("a text that must be fresh ends with a call"));
+            }
+            if ends && self.live_after_byte(rest)? {
+                return Err(not_fresh("a text that must be fresh is a prefix of another"));
+            }
+            if part.fresh {
+                part.pushes[0] = self.arena().fresh(rest);
+                part.record = true;
+            } else if ends {
                 part.target = Arena::EPSILON;
                 part.action = Action::Close;
             } else {
-                part.target = self.arena().fresh(part.target);
+                part.target = self.arena().fresh(rest);
                 part.action = Action::Record;
             }
             result.push(part);
@@ -400,13 +418,10 @@ impl Grower {
         }
         let mut result = Vec::with_capacity(parts.len());
         while let Some(first) = parts.first() {
-            let key =
-                (first.pushes.clone(), first.fresh, first.keep, first.action == Action::Close);
-            let same = |part: &Part| {
-                part.pushes == key.0
-                    && (part.fresh, part.keep, part.action == Action::Close)
-                        == (key.1, key.2, key.3)
-            };
+            let kind =
+                |part: &Part| (part.fresh, part.keep, part.record, part.action == Action::Close);
+            let key = (first.pushes.clone(), kind(first));
+            let same = |part: &Part| part.pushes == key.0 && kind(part) == key.1;
             let (group, rest): (Vec<_>, Vec<_>) = parts.into_iter().partition(same);
             parts = rest;
             self.overlay(&group, &mut result)?;
@@ -456,6 +471,10 @@ impl Grower {
         }
         Ok(())
     }
+}
+
+fn not_fresh(text: &str) -> Error {
+    Error::new(ErrorKind::UnsupportedFeature { feature: "fresh".into() }, text)
 }
 
 fn left_recursion() -> Error {

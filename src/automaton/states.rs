@@ -73,8 +73,11 @@ pub struct Move {
     pub fresh: bool,
     /// Whether the first of `pushes` belongs to the present activation.
     pub keep: bool,
-    /// What the byte does to the history register.
+    /// What the byte does to the history register of the target's activation.
     pub action: Action,
+    /// Whether the byte, which a callee reads, belongs to a text of the present activation that must
+    /// be fresh.
+    pub record: bool,
 }
 
 impl Row {
@@ -169,8 +172,7 @@ impl Automaton {
         let start = grammar.start;
         let mut grower = Grower::new(grammar, limits.clone());
         if !grower.live(start)? {
-            let text = "nothing satisfies this grammar, so nothing could be generated";
-            return Err(Error::new(crate::ErrorKind::Unsatisfiable, text));
+            return Err(grower.unsatisfiable());
         }
         let states = boxcar::Vec::new();
         let mut growth = Growth { grower, ids: HashMap::default() };
@@ -386,6 +388,7 @@ impl Growth {
             fresh: part.fresh,
             keep: part.keep,
             action: part.action,
+            record: part.record,
         }))
     }
 }
@@ -421,5 +424,20 @@ impl Class {
         };
         let records = moves.len() == 1 && moves[0].action == Action::Record;
         Self { simple, records, moves }
+    }
+}
+
+impl Grower {
+    /// Returns the error for a grammar that has no text, with the reason if its front end finds one.
+    fn unsatisfiable(self) -> Error {
+        let mut has_text = |grammar: Grammar| {
+            let (start, limits) = (grammar.start, self.limits.clone());
+            Self::new(grammar, limits).live(start).ok()
+        };
+        let reason = self.grammar.expander.as_ref().and_then(|e| e.conflict(&mut has_text));
+        reason.unwrap_or_else(|| {
+            let text = "nothing satisfies this grammar, so nothing could be generated";
+            Error::new(crate::ErrorKind::Unsatisfiable, text)
+        })
     }
 }

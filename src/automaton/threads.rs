@@ -9,13 +9,14 @@
 
 use std::sync::{Arc, OnceLock};
 
+use hashbrown::HashSet;
 use smallvec::{SmallVec, smallvec};
 
 use crate::automaton::linear::Action;
 use crate::automaton::states::{Automaton, Move, Row};
 use crate::error::Error;
 use crate::ids::StateId;
-use crate::ir::ByteSet;
+use crate::ir::{ByteSet, TERMINATORS};
 use crate::limits::Budget;
 
 /// The texts that were written under one rule activation and must stay fresh.
@@ -23,8 +24,32 @@ use crate::limits::Budget;
 pub struct Register {
     /// The texts, whole.
     pub(crate) seen: imbl::OrdSet<Arc<[u8]>>,
-    /// The text that is being written.
-    pub(crate) open: Vec<u8>,
+    /// Where on the tape the text begins that is being written, if one is.
+    pub(crate) open: Option<usize>,
+}
+
+/// The bytes since the first of the texts began that are being written: those of the activation and,
+/// where a callee is part of a text, of those below it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tape {
+    bytes: imbl::Vector<u8>,
+    /// How many texts are being written.
+    texts: usize,
+}
+
+impl Register {
+    /// Returns whether a text that was written begins with `text`, or is `text`.
+    fn begins(&self, text: &[u8]) -> bool {
+        let from: Arc<[u8]> = text.into();
+        self.seen.range(from..).next().is_some_and(|seen| seen.starts_with(text))
+    }
+}
+
+impl Tape {
+    /// Returns the bytes from position `from` on.
+    fn from(&self, from: usize) -> Vec<u8> {
+        self.bytes.iter().skip(from).copied().collect()
+    }
 }
 
 /// A stack, seen from its top: the frames that may be uppermost.
@@ -103,6 +128,8 @@ pub struct Thread {
     pub(crate) state: StateId,
     pub(crate) register: Option<Arc<Register>>,
     pub(crate) stack: Option<Arc<Stack>>,
+    /// There is one exactly if a text that must be fresh is being written.
+    pub(crate) tape: Option<Arc<Tape>>,
 }
 
 /// All ways in which the text so far may be parsed. Empty if there is none.
@@ -112,7 +139,7 @@ impl Thread {
     /// Returns the thread at the start of the grammar.
     #[must_use]
     pub const fn start(automaton: &Automaton) -> Self {
-        Self { state: automaton.start(), register: None, stack: None }
+        Self { state: automaton.start(), register: None, stack: None, tape: None }
     }
 
     /// Returns the state.
@@ -139,32 +166,183 @@ impl Thread {
 
     /// Returns the thread after `step` on `byte`, or `None` if the register forbids it.
     fn follow(&self, step: &Move, byte: u8) -> Option<Self> {
-        let mut register = self.register.clone();
-        let mut stack = self.stack.clone();
+        let mut next = Self { state: step.target, ..self.clone() };
         if step.fresh {
-            let mut owner = register.take().filter(|_| step.keep);
+            if step.record {
+                next.begin_text()
+            } else {
+                next.drop_text()
+            }
+            let mut owner = next.register.take().filter(|_| step.keep);
             for &ret in &step.pushes {
-                let frame = Frame { ret, register: owner.take(), below: stack };
-                stack = Some(Arc::new(Stack::new(smallvec![frame], false)));
+                let frame = Frame { ret, register: owner.take(), below: next.stack };
+                next.stack = Some(Arc::new(Stack::new(smallvec![frame], false)));
             }
         }
         match step.action {
-            Action::None => {
-                if register.as_ref().is_some_and(|register| !register.open.is_empty()) {
-                    Arc::make_mut(register.as_mut()?).open.clear();
-                }
+            Action::None => next.drop_text(),
+            Action::Record | Action::Close => next.begin_text(),
+        }
+        if let Some(tape) = &mut next.tape {
+            Arc::make_mut(tape).bytes.push_back(byte);
+        }
+        if step.action == Action::Close {
+            let mut text = next.open_text();
+            let register = Arc::make_mut(next.register.as_mut()?);
+            if register.seen.contains(&text[..]) {
+                return None;
             }
-            Action::Record => Arc::make_mut(register.get_or_insert_default()).open.push(byte),
-            Action::Close => {
-                let register = Arc::make_mut(register.get_or_insert_default());
-                register.open.push(byte);
-                let text: Arc<[u8]> = std::mem::take(&mut register.open).into();
-                if register.seen.insert(text).is_some() {
-                    return None;
+            if TERMINATORS.contains(&byte) {
+                for other in TERMINATORS {
+                    if let Some(last) = text.last_mut() {
+                        *last = other;
+                    }
+                    register.seen.insert(text.as_slice().into());
                 }
+            } else {
+                register.seen.insert(text.into());
+            }
+            next.drop_text();
+        }
+        Some(next)
+    }
+
+    /// Begins a text of the present activation that must be fresh, unless one is being written.
+    fn begin_text(&mut self) {
+        if self.register.as_ref().is_some_and(|register| register.open.is_some()) {
+            return;
+        }
+        let tape = Arc::make_mut(self.tape.get_or_insert_default());
+        tape.texts += 1;
+        Arc::make_mut(self.register.get_or_insert_default()).open = Some(tape.bytes.len());
+    }
+
+    /// Drops the text of the present activation that is being written, if one is.
+    fn drop_text(&mut self) {
+        let Some(register) = self.register.as_mut().filter(|register| register.open.is_some())
+        else {
+            return;
+        };
+        Arc::make_mut(register).open = None;
+        match self.tape.as_mut().map(Arc::make_mut) {
+            Some(tape) if tape.texts > 1 => tape.texts -= 1,
+            _ => self.tape = None,
+        }
+    }
+
+    /// Returns the text of the present activation so far; empty if none is being written.
+    fn open_text(&self) -> Vec<u8> {
+        self.register.as_ref().map_or(Vec::new(), |register| self.text_of(register))
+    }
+
+    fn text_of(&self, register: &Register) -> Vec<u8> {
+        match (register.open, &self.tape) {
+            (Some(from), Some(tape)) => tape.from(from),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns whether every text that is being written can still become one that was not written before.
+    ///
+    /// It can as soon as it is no longer the beginning of one that was: only live states exist. So the
+    /// search stays on those beginnings, and mostly ends with the first other byte.
+    fn may_be_fresh(&self, automaton: &Automaton, budget: &mut Budget) -> Result<bool, Error> {
+        let mut doubtful: SmallVec<[(Arc<Register>, usize); 1]> = SmallVec::new();
+        self.each_register(budget, |register, text, _| {
+            if let Some(from) = register.open
+                && register.begins(&text)
+            {
+                doubtful.push((register.clone(), from));
+            }
+            Ok(())
+        })?;
+        for (register, from) in doubtful {
+            if !self.has_fresh_end(automaton, &register, from, budget)? {
+                return Ok(false);
             }
         }
-        Some(Self { state: step.target, register, stack })
+        Ok(true)
+    }
+
+    /// Returns whether the text that begins at `from` on the tape can become one that `register` has not
+    /// seen.
+    fn has_fresh_end(
+        &self,
+        automaton: &Automaton,
+        register: &Register,
+        from: usize,
+        budget: &mut Budget,
+    ) -> Result<bool, Error> {
+        let mut pending = vec![self.clone()];
+        while let Some(thread) = pending.pop() {
+            budget.spend(1)?;
+            let mut found = false;
+            each_row(automaton, &thread, budget, |thread, row| {
+                let own = thread.register.as_ref().and_then(|register| register.open);
+                for byte in row.bytes().iter() {
+                    for step in row.moves(byte) {
+                        if found {
+                            return;
+                        }
+                        let Some(next) = thread.follow(step, byte) else { continue };
+                        let text = next.tape.as_ref().map(|tape| tape.from(from));
+                        found = (step.action == Action::Close && own == Some(from))
+                            || text.is_none_or(|text| !register.begins(&text));
+                        if !found {
+                            pending.push(next);
+                        }
+                    }
+                }
+            })?;
+            if found {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Calls `visit` with each register that a text is being written for, or may begin for at once,
+    /// and that text so far.
+    pub(crate) fn each_register(
+        &self,
+        budget: &mut Budget,
+        mut visit: impl FnMut(&Arc<Register>, Vec<u8>, &mut Budget) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if let Some(register) = &self.register {
+            visit(register, self.text_of(register), budget)?;
+        }
+        if self.tape.is_none() {
+            return Ok(());
+        }
+        let mut seen: HashSet<*const Stack, foldhash::fast::RandomState> = HashSet::default();
+        let mut pending: Vec<&Arc<Stack>> = self.stack.iter().collect();
+        while let Some(stack) = pending.pop() {
+            if !seen.insert(Arc::as_ptr(stack)) {
+                continue;
+            }
+            for frame in &stack.frames {
+                budget.spend(1)?;
+                if let Some(register) = &frame.register
+                    && register.open.is_some()
+                {
+                    visit(register, self.text_of(register), budget)?;
+                }
+                pending.extend(&frame.below);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the thread that goes on in `frame` when the present activation ends.
+    fn popped(&self, frame: &Frame) -> Self {
+        let mut ended = Self { stack: None, ..self.clone() };
+        ended.drop_text();
+        Self {
+            state: frame.ret,
+            register: frame.register.clone(),
+            stack: frame.below.clone(),
+            tape: ended.tape,
+        }
     }
 }
 
@@ -178,8 +356,12 @@ fn same_register(a: Option<&Arc<Register>>, b: Option<&Arc<Register>>) -> bool {
 
 /// Adds a thread to a configuration, as part of one in the same state if there is one.
 fn add(to: &mut Configuration, next: Thread) {
+    // Both tapes end with the last byte, so those of one length are equal.
+    let facts = |tape: &Option<Arc<Tape>>| tape.as_ref().map(|t| (t.bytes.len(), t.texts));
     let same = |known: &&mut Thread| {
-        known.state == next.state && same_register(known.register.as_ref(), next.register.as_ref())
+        known.state == next.state
+            && facts(&known.tape) == facts(&next.tape)
+            && same_register(known.register.as_ref(), next.register.as_ref())
     };
     match to.iter_mut().find(same) {
         Some(known) => known.stack = Stack::join(known.stack.as_ref(), next.stack.as_ref()),
@@ -200,7 +382,8 @@ fn each_row<'a>(
     if !row.is_accepting() || thread.stack.is_none() {
         return Ok(());
     }
-    let mut pending: SmallVec<[Thread; 2]> = thread.frames().iter().map(Frame::thread).collect();
+    let mut pending: SmallVec<[Thread; 2]> =
+        thread.frames().iter().map(|frame| thread.popped(frame)).collect();
     let mut seen: SmallVec<[(StateId, *const Stack, *const Register); 4]> = SmallVec::new();
     while let Some(thread) = pending.pop() {
         let stack = thread.stack.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
@@ -213,7 +396,7 @@ fn each_row<'a>(
         let row = automaton.row(thread.state, budget)?;
         visit(&thread, row);
         if row.is_accepting() {
-            pending.extend(thread.frames().iter().map(Frame::thread));
+            pending.extend(thread.frames().iter().map(|frame| thread.popped(frame)));
         }
     }
     Ok(())
@@ -225,11 +408,6 @@ impl Frame {
         self.ret == other.ret
             && self.below.as_ref().map(Arc::as_ptr) == other.below.as_ref().map(Arc::as_ptr)
             && same_register(self.register.as_ref(), other.register.as_ref())
-    }
-
-    /// Returns the thread that goes on here.
-    fn thread(&self) -> Thread {
-        Thread { state: self.ret, register: self.register.clone(), stack: self.below.clone() }
     }
 }
 
@@ -245,14 +423,25 @@ pub fn step(
     budget: &mut Budget,
 ) -> Result<Configuration, Error> {
     let mut to = Configuration::new();
+    let mut recording = false;
     for thread in from {
         each_row(automaton, thread, budget, |thread, row| {
             for step in row.moves(byte) {
                 if let Some(next) = thread.follow(step, byte) {
+                    recording |= next.tape.is_some();
                     add(&mut to, next);
                 }
             }
         })?;
+    }
+    if recording {
+        let mut fresh = Configuration::new();
+        for thread in to {
+            if thread.may_be_fresh(automaton, budget)? {
+                fresh.push(thread);
+            }
+        }
+        to = fresh;
     }
     // Threads are compared with each other, so their number costs its square.
     budget.spend((to.len() * to.len()) as u64)?;
@@ -289,15 +478,25 @@ pub fn legal_bytes(
     budget: &mut Budget,
 ) -> Result<ByteSet, Error> {
     let mut legal = ByteSet::EMPTY;
+    let mut doubtful = ByteSet::EMPTY;
     for thread in threads {
         each_row(automaton, thread, budget, |thread, row| {
             for byte in row.bytes().iter() {
-                // The register may forbid the byte that ends a text.
-                if row.moves(byte).iter().any(|step| thread.follow(step, byte).is_some()) {
-                    legal.insert(byte);
+                for step in row.moves(byte) {
+                    // Registers may forbid bytes of texts that must be fresh.
+                    match thread.follow(step, byte) {
+                        Some(next) if next.tape.is_some() => doubtful.insert(byte),
+                        Some(_) => legal.insert(byte),
+                        None => {}
+                    }
                 }
             }
         })?;
+    }
+    for byte in doubtful.difference(&legal).iter() {
+        if !step(automaton, threads, byte, budget)?.is_empty() {
+            legal.insert(byte);
+        }
     }
     Ok(legal)
 }

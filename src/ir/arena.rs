@@ -61,11 +61,15 @@ pub enum Expr {
         /// Which of its states.
         state: u32,
     },
-    /// The text of this regular expression, which must not have been written before under the same
-    /// activation of the rule around it: the history register of DESIGN section 4. The body must be
-    /// prefix-free.
+    /// A text of this expression, which must not have been written before under the same activation of
+    /// the rule around it: the history register of DESIGN section 4. The body must be prefix-free, and
+    /// may not end with a call. Texts that end with different bytes of [`TERMINATORS`] count as equal
+    /// if they are equal otherwise.
     Fresh(ExprId),
 }
+
+/// The bytes that may end an element of a JSON array: whichever does, it is the same element.
+pub const TERMINATORS: [u8; 4] = *b",] \n";
 
 /// An arena of expressions.
 #[derive(Clone, Debug)]

@@ -67,6 +67,15 @@ pub trait Expander: fmt::Debug + Send {
         Ok(Liveness::Expand)
     }
 
+    /// Returns an error that says which parts of the source leave no text together, given that its grammar
+    /// has none. `has_text` tells whether a grammar has a text, or `None` if that takes too much work.
+    ///
+    /// The default is `None`: it cannot be told.
+    fn conflict(&self, has_text: &mut dyn FnMut(Grammar) -> Option<bool>) -> Option<Error> {
+        let _ = has_text;
+        None
+    }
+
     /// Returns a copy that expands alike.
     fn boxed_clone(&self) -> Box<dyn Expander>;
 

@@ -9,7 +9,7 @@ pub(crate) mod progression;
 mod snapshot;
 
 pub use crate::byteset::ByteSet;
-pub use arena::{Arena, Expr, Facts, UNBOUNDED};
+pub use arena::{Arena, Expr, Facts, TERMINATORS, UNBOUNDED};
 pub use grammar::{Expander, Grammar, Liveness, NotEnforced, Rule, Scope};
 pub use progression::Progression;
 pub use snapshot::GrammarSnapshot;

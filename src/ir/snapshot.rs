@@ -106,7 +106,8 @@ fn check(arena: &Arena, expr: &Expr, rules: usize, nodes: &[HashSet<u64>]) -> Re
         }
         Expr::Alt(parts) => parts.len() > 1 && parts.iter().all(|&part| known(part)),
         Expr::And(parts) => parts.len() > 1 && parts.iter().all(|&part| regular(part)),
-        &Expr::Not(inner) | &Expr::Fresh(inner) => regular(inner),
+        &Expr::Not(inner) => regular(inner),
+        &Expr::Fresh(inner) => known(inner),
         &Expr::Repeat { body, min, max } => known(body) && min <= max && max > 0,
         &Expr::Progression { table, state } => arena.has_progression_state(table, state),
         Expr::Call(rule) => *rule < RuleId::from_index(rules).unwrap_or(RuleId::new(u32::MAX)),

@@ -22,8 +22,9 @@ pub(crate) struct Local {
     pub(crate) mask: TokenMask,
     /// Whether the rule may end before the first byte, so that the whole trie goes on below.
     pub(crate) ends: bool,
-    /// Tokens that end texts that must be fresh, and how many. Tokens that end only the one that is
-    /// open in the state are left out: the register tells which of those repeat a text.
+    /// Tokens that end texts that must be fresh, or begin one, and how many. Tokens that go on with or end
+    /// only the one that is open in the state are left out: the register tells which of those repeat a
+    /// text.
     pub(crate) closers: Vec<(TokenId, u8)>,
 }
 

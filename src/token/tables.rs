@@ -162,7 +162,8 @@ impl TokenAutomaton {
     pub(crate) fn mask(&self, threads: &[Thread], budget: &mut Budget) -> Result<TokenMask, Error> {
         let mut parts: SmallVec<[Entry; 4]> = SmallVec::new();
         let mut accepting = false;
-        let mut registers = threads.iter().any(|thread| thread.register.is_some());
+        let mut registers =
+            threads.iter().any(|thread| thread.register.is_some() || thread.tape.is_some());
         let mut pending: SmallVec<[Pending<'_>; 4]> = threads
             .iter()
             .map(|thread| (thread.state, RestId::VOCABULARY, thread.stack.as_ref()))
@@ -404,16 +405,26 @@ impl TokenAutomaton {
                 .extend(closers.filter(|&&(_, n)| registers || n > 1).map(|&(token, _)| token));
         }
         let trie = self.vocabulary.trie();
-        for register in threads.iter().filter_map(|thread| thread.register.as_ref()) {
-            let open: Arc<[u8]> = register.open.as_slice().into();
-            for text in
-                register.seen.range(open.clone()..).take_while(|text| text.starts_with(&open))
-            {
-                budget.spend(1)?;
-                if let Some(node) = trie.find(&text[open.len()..]) {
-                    candidates.extend_from_slice(trie.subtree_tokens(node));
+        for thread in threads {
+            thread.each_register(budget, |register, open, budget| {
+                let open: Arc<[u8]> = open.into();
+                for text in
+                    register.seen.range(open.clone()..).take_while(|text| text.starts_with(&open))
+                {
+                    // Those that end inside the text may leave no other way to end it.
+                    let rest = &text[open.len()..];
+                    for end in 1..rest.len() {
+                        budget.spend(1)?;
+                        let Some(node) = trie.find(&rest[..end]) else { break };
+                        candidates.extend_from_slice(trie.tokens(node));
+                    }
+                    budget.spend(1)?;
+                    if let Some(node) = trie.find(rest) {
+                        candidates.extend_from_slice(trie.subtree_tokens(node));
+                    }
                 }
-            }
+                Ok(())
+            })?;
         }
         candidates.sort_unstable();
         candidates.dedup();

@@ -35,14 +35,41 @@ struct LocalStack {
     bottom: bool,
 }
 
+/// Whether a byte belongs to a text of its activation that must be fresh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Record {
+    /// No.
+    No,
+    /// To the one that was open in the state, as all bytes before it.
+    Open,
+    /// To one that began inside the token.
+    New,
+}
+
+impl Record {
+    /// Returns where a walk from a state with this row begins.
+    const fn start(row: &Row) -> Self {
+        if row.is_recording() { Self::Open } else { Self::No }
+    }
+
+    /// Returns what is known of the next byte.
+    const fn then(self, records: bool) -> Self {
+        match self {
+            _ if !records => Self::No,
+            Self::Open => Self::Open,
+            Self::No | Self::New => Self::New,
+        }
+    }
+}
+
 /// A thread of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LocalThread {
     state: StateId,
     /// A position in [`Walker::stacks`].
     stack: u32,
-    /// Whether every byte so far went on with the text that was open in the state.
-    unbroken: bool,
+    /// Whether the last byte belongs to a text that must be fresh.
+    record: Record,
     /// Texts ended that must be fresh.
     closes: u8,
     /// Whether the first of them was open in the state.
@@ -50,8 +77,8 @@ struct LocalThread {
 }
 
 impl LocalThread {
-    const fn start(state: StateId, unbroken: bool) -> Self {
-        Self { state, stack: BASE, unbroken, closes: 0, first_was_open: false }
+    const fn start(state: StateId, record: Record) -> Self {
+        Self { state, stack: BASE, record, closes: 0, first_was_open: false }
     }
 }
 
@@ -61,7 +88,7 @@ type Threads = SmallVec<[LocalThread; 1]>;
 #[derive(Clone)]
 enum At<'a> {
     /// One thread at the bottom, and no text ended.
-    One { row: &'a Row, state: StateId, unbroken: bool },
+    One { row: &'a Row, state: StateId, record: Record },
     /// Any threads.
     Many(Threads),
 }
@@ -210,7 +237,7 @@ impl<'a, 'b> Walker<'a, 'b> {
         let exact = self.partition.is_none();
         for byte in row.bytes().iter() {
             if let Some(node) = trie.root_child(byte) {
-                let at = At::One { row, state, unbroken: row.is_recording() };
+                let at = At::One { row, state, record: Record::start(row) };
                 self.walk_subtree(at, trie, node, exact)?;
             }
         }
@@ -253,11 +280,12 @@ impl<'a, 'b> Walker<'a, 'b> {
             };
             let depth = levels.len();
             self.arrive(&next, trie, node, exact, depth)?;
-            if let At::One { row, state, unbroken } = next
+            if let At::One { row, state, record } = next
                 && subtree_end - node > SMALL_SUBTREE
+                && record != Record::New
                 && self.takes_run(row, state, trie, node)?
             {
-                self.take_run(row, state, unbroken, node)?;
+                self.take_run(row, state, record, node)?;
                 node = subtree_end;
                 continue;
             }
@@ -299,13 +327,13 @@ impl<'a, 'b> Walker<'a, 'b> {
     /// Returns where the walk stands after `byte`, or `None` if it is illegal.
     fn advance(&mut self, at: &At<'a>, byte: u8, exact: bool) -> Result<Option<At<'a>>, Stop> {
         match *at {
-            At::One { row, state, unbroken } => match row.simple(byte) {
+            At::One { row, state, record } => match row.simple(byte) {
                 Some(target) => {
-                    let unbroken = unbroken && row.records(byte);
-                    Ok(Some(At::One { row: self.row(target, exact)?, state: target, unbroken }))
+                    let record = record.then(row.records(byte));
+                    Ok(Some(At::One { row: self.row(target, exact)?, state: target, record }))
                 }
                 None if row.moves(byte).is_empty() => Ok(None),
-                None => self.step(&[LocalThread::start(state, unbroken)], byte, exact),
+                None => self.step(&[LocalThread::start(state, record)], byte, exact),
             },
             At::Many(ref threads) => self.step(threads, byte, exact),
         }
@@ -342,7 +370,7 @@ impl<'a, 'b> Walker<'a, 'b> {
         &mut self,
         row: &'a Row,
         state: StateId,
-        unbroken: bool,
+        record: Record,
         node: usize,
     ) -> Result<(), Stop> {
         let (trie, end) = (self.vocabulary.trie(), self.vocabulary.trie().end(node));
@@ -351,7 +379,7 @@ impl<'a, 'b> Walker<'a, 'b> {
             // Exits below an exit were walked with it.
             if exit.node >= next {
                 self.accepted.extend_from_slice(trie.tokens_between(next, exit.node));
-                let mut at = Some(At::One { row, state, unbroken });
+                let mut at = Some(At::One { row, state, record });
                 for &byte in exit.partial() {
                     at = match at {
                         Some(at) => self.advance(&at, byte, true)?,
@@ -437,17 +465,37 @@ impl<'a, 'b> Walker<'a, 'b> {
                     self.intern(LocalStack { frames: smallvec![(ret, next.stack)], bottom: false });
             }
             if step.action == Action::Close {
-                next.first_was_open |= next.unbroken && !step.fresh;
+                next.first_was_open |= next.record == Record::Open && !step.fresh;
                 next.closes = next.closes.saturating_add(1);
             }
-            next.unbroken &= step.action == Action::Record && !step.fresh;
-            let facts = |t: &LocalThread| (t.state, t.unbroken, t.closes, t.first_was_open);
+            let before = if step.fresh { Record::No } else { next.record };
+            next.record = before.then(step.action == Action::Record);
+            let facts = |t: &LocalThread| (t.state, t.record, t.closes, t.first_was_open);
             match to.iter().position(|known| facts(known) == facts(&next)) {
                 Some(index) => to[index].stack = self.join(to[index].stack, next.stack)?,
                 None => to.push(next),
             }
         }
         Ok(())
+    }
+
+    /// Returns whether a frame of a local stack goes on with a text that must be fresh.
+    fn is_recorded(&mut self, stack: u32) -> Result<bool, Stop> {
+        let mut seen: SmallVec<[u32; 4]> = smallvec![stack];
+        let mut next = 0;
+        while let Some(&stack) = seen.get(next) {
+            next += 1;
+            self.budget.spend(1)?;
+            for (ret, below) in self.stacks[stack as usize].frames.clone() {
+                if self.automaton.row(ret, self.budget)?.is_recording() {
+                    return Ok(true);
+                }
+                if !seen.contains(&below) {
+                    seen.push(below);
+                }
+            }
+        }
+        Ok(false)
     }
 
     fn intern(&mut self, stack: LocalStack) -> u32 {
@@ -488,12 +536,16 @@ impl<'a, 'b> Walker<'a, 'b> {
         let tokens = trie.tokens(node);
         self.accepted.extend_from_slice(tokens);
         let (pops, closes) = match at {
-            At::One { row, .. } => (row.is_accepting(), 0),
+            At::One { row, record, .. } => (row.is_accepting(), u8::from(*record == Record::New)),
             At::Many(threads) => {
-                let others =
-                    |thread: &&LocalThread| thread.closes > u8::from(thread.first_was_open);
-                let closes =
-                    threads.iter().filter(others).map(|thread| thread.closes).max().unwrap_or(0);
+                let mut closes = 0;
+                for thread in threads {
+                    let begun = thread.record == Record::New || self.is_recorded(thread.stack)?;
+                    let texts = thread.closes.saturating_add(u8::from(begun));
+                    if texts > u8::from(thread.first_was_open) {
+                        closes = closes.max(texts);
+                    }
+                }
                 (self.pops_base(threads)?, closes)
             }
         };

@@ -3,11 +3,13 @@
 
 use hashbrown::HashMap;
 
-use super::formula::{Atom, FormulaId, Formulas};
+use super::elements::FEW_VALUES;
+use super::formula::{Atom, Formula, FormulaId, Formulas};
 use super::program::{ScopeId, Scopes};
-use super::schema::{Keyword, NodeId, Type};
+use super::schema::{ElementsId, Keyword, MembersId, NodeId, Type};
 use super::split::Situated;
 use crate::error::{Error, ErrorKind, Location};
+use crate::ir::UNBOUNDED;
 
 /// How far the search has come with a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,8 +102,8 @@ impl Formulas {
         error
     }
 
-    /// Returns the schemas whose `uniqueItems` cannot be enforced: the elements cannot be told apart by
-    /// their text, or it is their equality that is asked for.
+    /// Returns the schemas whose `uniqueItems` cannot be enforced: it is asked for negated, or there are
+    /// so few elements that the last of them could be written with nothing left to follow.
     pub(super) fn check_unique(&mut self) -> Result<Vec<NodeId>, Error> {
         let program = self.program.clone();
         let has_unique =
@@ -132,7 +134,7 @@ impl Formulas {
             }
         }
         for (id, node) in program.schemas.nodes.iter().enumerate() {
-            if has_unique(&node.keywords) && !self.are_distinct(NodeId::at(id))? {
+            if has_unique(&node.keywords) && self.has_few_elements(NodeId::at(id))? {
                 failing.push(NodeId::at(id));
             }
         }
@@ -182,33 +184,156 @@ impl Formulas {
         }
     }
 
-    /// Returns whether the elements that a schema allows can be told apart: they are strings, constants
-    /// or listed numbers.
-    fn are_distinct(&mut self, node: NodeId) -> Result<bool, Error> {
-        let program = self.program.clone();
-        let mut goals = vec![Self::yes()];
-        for keyword in &program.schemas.node(node).keywords {
-            if let Keyword::Elements(id) = keyword {
-                let elements = &program.schemas.elements[id.index()];
-                let parts = elements.prefix.iter().map(|&part| self.schema(part, Scopes::empty()));
-                goals = parts.collect();
-                goals.push(match elements.rest {
-                    Some(rest) => self.schema(rest, Scopes::empty()),
-                    None => Self::yes(),
-                });
-            }
+    /// Returns whether the elements that a schema allows are, by its own `items`, few arrays or objects
+    /// which are not listed.
+    fn has_few_elements(&mut self, node: NodeId) -> Result<bool, Error> {
+        let whole = self.schema(node, Scopes::empty());
+        if self.split(whole, Type::Array)? == Self::no() {
+            return Ok(false);
         }
-        for goal in goals {
-            for t in [Type::Array, Type::Object] {
-                if self.split(goal, t)? != Self::no() {
-                    return Ok(false);
+        let program = self.program.clone();
+        for keyword in &program.schemas.node(node).keywords {
+            let &Keyword::Elements(id) = keyword else { continue };
+            for goal in self.element_goals(id, Scopes::empty()) {
+                for t in [Type::Array, Type::Object] {
+                    let formula = self.split(goal, t)?;
+                    if formula == Self::no() || self.equal_values(formula).is_some() {
+                        continue;
+                    }
+                    let most = self.most_values(formula, t, LEVELS)?;
+                    if most.is_some_and(|most| most as usize <= FEW_VALUES) {
+                        return Ok(true);
+                    }
                 }
             }
-            let numbers = self.split(goal, Type::Number)?;
-            if numbers != Self::no() && self.listed_values(numbers, Type::Number).is_none() {
-                return Ok(false);
+        }
+        Ok(false)
+    }
+
+    /// Returns the goals of the elements of an elements part, those after its prefix last.
+    fn element_goals(&mut self, id: ElementsId, scope: ScopeId) -> Vec<FormulaId> {
+        let program = self.program.clone();
+        let elements = &program.schemas.elements[id.index()];
+        let mut goals: Vec<_> =
+            elements.prefix.iter().map(|&part| self.schema(part, scope)).collect();
+        goals.push(elements.rest.map_or(Self::yes(), |rest| self.schema(rest, scope)));
+        goals
+    }
+
+    /// Returns a number that there are no more values of type `t` than which satisfy `formula`; `None` if
+    /// none is plain. Looks `levels` deep.
+    fn most_values(
+        &mut self,
+        formula: FormulaId,
+        t: Type,
+        levels: u32,
+    ) -> Result<Option<u32>, Error> {
+        if formula == Self::no() {
+            return Ok(Some(0));
+        }
+        if let Type::Null | Type::False | Type::True = t {
+            return Ok(Some(1));
+        }
+        if levels == 0 {
+            return Ok(None);
+        }
+        let mut most: Option<u32> = None;
+        let mut restrict = |part: Option<u32>| most = most.into_iter().chain(part).min();
+        let (_, _, max) = self.without_counts(formula, |a| matches!(a, Atom::ElementCount(_)));
+        restrict((t == Type::Array && max == 0).then_some(1));
+        for part in self.conjuncts(formula) {
+            match self.get(part).clone() {
+                Formula::Or(cases) => {
+                    let mut sum = Some(0_u32);
+                    for case in cases {
+                        let case = self.most_values(case, t, levels - 1)?;
+                        sum = sum.zip(case).map(|(sum, case)| sum.saturating_add(case));
+                    }
+                    restrict(sum);
+                }
+                Formula::Literal { atom, positive: true } => match *self.atom(atom) {
+                    Atom::Strings(list) | Atom::Numbers(list) => {
+                        restrict(u32::try_from(self.list(list).len()).ok());
+                    }
+                    Atom::EqualElements(_) | Atom::EqualMembers(_) => restrict(Some(1)),
+                    Atom::Elements(id, scope, _) => {
+                        restrict(self.most_arrays(id, scope, max, levels)?);
+                    }
+                    Atom::Members(id, scope) => restrict(self.most_objects(id, scope, levels)?),
+                    _ => {}
+                },
+                _ => {}
             }
         }
-        Ok(true)
+        Ok(most)
+    }
+
+    fn most_of_goal(&mut self, goal: FormulaId, levels: u32) -> Result<Option<u32>, Error> {
+        let mut sum = Some(0_u32);
+        for t in Type::ALL {
+            let formula = self.split(goal, t)?;
+            let of_type = self.most_values(formula, t, levels - 1)?;
+            sum = sum.zip(of_type).map(|(sum, of_type)| sum.saturating_add(of_type));
+        }
+        Ok(sum)
+    }
+
+    /// The arrays of at most `max` elements that an elements part allows.
+    fn most_arrays(
+        &mut self,
+        id: ElementsId,
+        scope: ScopeId,
+        max: u32,
+        levels: u32,
+    ) -> Result<Option<u32>, Error> {
+        let goals = self.element_goals(id, scope);
+        let prefix = u32::try_from(goals.len() - 1).unwrap_or(UNBOUNDED);
+        let mut greatest = 0;
+        let mut longest = max;
+        for (i, goal) in goals.iter().enumerate() {
+            match self.most_of_goal(*goal, levels)? {
+                Some(0) if i + 1 == goals.len() => longest = longest.min(prefix),
+                Some(most) => greatest = most.max(greatest),
+                None => return Ok(None),
+            }
+        }
+        if longest == UNBOUNDED {
+            return Ok(None);
+        }
+        let mut sum = 1_u32;
+        let mut power = 1_u32;
+        for _ in 0..longest {
+            power = power.saturating_mul(greatest);
+            sum = sum.saturating_add(power);
+            if sum as usize > FEW_VALUES {
+                break;
+            }
+        }
+        Ok(Some(sum))
+    }
+
+    /// The objects that a members part allows.
+    fn most_objects(
+        &mut self,
+        id: MembersId,
+        scope: ScopeId,
+        levels: u32,
+    ) -> Result<Option<u32>, Error> {
+        let program = self.program.clone();
+        let members = &program.schemas.members[id.index()];
+        let closed = members.additional.is_some_and(|a| self.schema(a, scope) == Self::no());
+        if !closed || !members.patterns.is_empty() {
+            return Ok(None);
+        }
+        let mut product = 1_u32;
+        for &(_, node) in &members.properties {
+            let goal = self.schema(node, scope);
+            let Some(most) = self.most_of_goal(goal, levels)? else { return Ok(None) };
+            product = product.saturating_mul(most.saturating_add(1));
+        }
+        Ok(Some(product))
     }
 }
+
+/// So deep the values of elements are looked at for being few.
+const LEVELS: u32 = 4;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::document::Document;
-use super::engine::{Array, Engine, Family, Object, Table};
+use super::engine::{Array, Engine, Family, Object, RuleKey, Table};
 use super::formula::{FormulaId, Formulas, SavedFormulas};
 use super::names::NameId;
 use super::number::{Bound, Decimal, IntegerSpelling, NumberConstraint};
@@ -39,7 +39,7 @@ struct Saved {
     arrays: Vec<Array>,
     sets: Vec<Box<[u32]>>,
     families: Vec<Family>,
-    rules: Vec<((FormulaId, u32), RuleId)>,
+    rules: Vec<(RuleKey, RuleId)>,
 }
 
 /// Returns the tables of `engine` as bytes.
@@ -96,7 +96,7 @@ fn decode(bytes: &[u8]) -> Result<Engine, Error> {
     let tables_fit = saved.orders.iter().all(|list| in_names(list))
         && !saved.scopes.is_empty()
         && saved.families.iter().all(|family| match *family {
-            Family::Value(goal, _) => saved.formulas.contains(goal),
+            Family::Value(goal, ..) => saved.formulas.contains(goal),
             Family::Members(id, _) | Family::Names(id, ..) | Family::Named(id, _) => {
                 id.index() < saved.objects.len()
             }
@@ -108,7 +108,7 @@ fn decode(bytes: &[u8]) -> Result<Engine, Error> {
                 && object.progress.taken.index() < saved.sets.len()
         })
         && saved.arrays.iter().all(|array| saved.formulas.contains(array.formula))
-        && saved.rules.iter().all(|&((goal, _), _)| saved.formulas.contains(goal))
+        && saved.rules.iter().all(|&((goal, ..), _)| saved.formulas.contains(goal))
         && saved.goals.iter().all(|&(goal, _)| saved.formulas.contains(goal));
     if !tables_fit {
         return Err(corrupted());

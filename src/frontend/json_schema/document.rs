@@ -133,6 +133,69 @@ impl Document {
         Some(self.canonical[at].1)
     }
 
+    /// Returns a text of `value`, which stands in `enum` or `const`, that is the same for equal values.
+    pub(super) fn canonical_text(&self, value: ValueId) -> Vec<u8> {
+        /// What is still to be written.
+        enum Rest {
+            Value(ValueId),
+            Name(NameId),
+            Byte(u8),
+        }
+        let string = |name: NameId, text: &mut Vec<u8>| {
+            text.push(b'"');
+            crate::ir::chars::write_json_canonical(self.names.get(name), text);
+            text.push(b'"');
+        };
+        let mut text = Vec::new();
+        let mut pending = vec![Rest::Value(value)];
+        while let Some(rest) = pending.pop() {
+            let value = match rest {
+                Rest::Byte(byte) => {
+                    text.push(byte);
+                    continue;
+                }
+                Rest::Name(name) => {
+                    string(name, &mut text);
+                    continue;
+                }
+                Rest::Value(value) => value,
+            };
+            match self.kind(value) {
+                Kind::Null => text.extend(b"null"),
+                Kind::Bool(truth) => text.extend(if truth { &b"true"[..] } else { b"false" }),
+                Kind::Number(spelling) => {
+                    let name = self.canonical(spelling).unwrap_or(spelling);
+                    text.extend(self.names.get(name).as_bytes());
+                }
+                Kind::String(name) => string(name, &mut text),
+                Kind::Array(_) => {
+                    text.push(b'[');
+                    pending.push(Rest::Byte(b']'));
+                    let mut parts = Vec::new();
+                    for element in self.children(value) {
+                        parts.extend([Rest::Value(element), Rest::Byte(b',')]);
+                    }
+                    pending.extend(parts.into_iter().rev());
+                }
+                Kind::Object(_) => {
+                    text.push(b'{');
+                    pending.push(Rest::Byte(b'}'));
+                    let mut members: Vec<_> = self.entries(value).collect();
+                    members.sort_unstable();
+                    for (name, member) in members.into_iter().rev() {
+                        pending.extend([
+                            Rest::Byte(b','),
+                            Rest::Value(member),
+                            Rest::Byte(b':'),
+                            Rest::Name(name),
+                        ]);
+                    }
+                }
+            }
+        }
+        text
+    }
+
     /// Returns the spellings in the text of the number with this canonical spelling.
     pub(super) fn spellings(&self, canonical: NameId) -> impl Iterator<Item = NameId> + '_ {
         let start = self.spellings.partition_point(|&(c, _)| c < canonical);

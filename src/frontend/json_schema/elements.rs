@@ -1,7 +1,8 @@
 //! Expands half-written arrays: which element may come next, and what follows it.
 
-use super::engine::{Array, ArrayId, Engine, Family, SetId};
-use super::formula::{Atom, FormulaId, Formulas};
+use super::document::ValueId;
+use super::engine::{Array, ArrayId, Engine, Family, Level, SetId, Turn};
+use super::formula::{Atom, Formula, FormulaId, Formulas};
 use super::members::separated;
 use super::schema::Type;
 use super::space::Spaces;
@@ -15,32 +16,32 @@ impl Engine {
         &mut self,
         arena: &mut Arena,
         formula: FormulaId,
-        level: u32,
+        level: Level,
     ) -> Result<ExprId, Error> {
         let mut parts = Vec::new();
         for (formula, unique) in self.formulas.unique_cases(formula)? {
             let unique = unique.then(|| SetId::at(self.sets.intern(Box::default())));
-            parts.push(self.elements(arena, Array { formula, unique, level }, true));
+            parts.push(self.elements(arena, Array { formula, unique, level }, Turn::Open));
         }
         Ok(arena.alt(&parts))
     }
 
     /// Returns the rest of `array`.
-    fn elements(&mut self, arena: &mut Arena, array: Array, first: bool) -> ExprId {
+    fn elements(&mut self, arena: &mut Arena, array: Array, turn: Turn) -> ExprId {
         let id = ArrayId::at(self.arrays.intern(array));
-        self.lazy(arena, Family::Elements(id, first))
+        self.lazy(arena, Family::Elements(id, turn))
     }
 
     pub(super) fn expand_elements(
         &mut self,
         id: ArrayId,
-        first: bool,
+        turn: Turn,
         scope: &mut Scope<'_>,
     ) -> Result<ExprId, Error> {
         let array = *self.arrays.get(id.index()).ok_or_else(super::codec::corrupted)?;
         let spaces = self.spaces(scope.arena, array.level);
         if array.unique.is_none()
-            && let Some(rest) = self.uniform(&array, first, &spaces, scope)?
+            && let Some(rest) = self.uniform(&array, turn == Turn::Open, &spaces, scope)?
         {
             return Ok(rest);
         }
@@ -53,7 +54,7 @@ impl Engine {
                 Some(seen) => self.unique_element(goal, rest, seen, &mut parts, scope)?,
                 None => {
                     let value = self.element(scope, goal, array.level, outcomes.len())?;
-                    let rest = self.elements(scope.arena, rest, false);
+                    let rest = self.elements(scope.arena, rest, Turn::Element);
                     parts.push(scope.arena.concat2(value, rest));
                 }
             }
@@ -62,14 +63,19 @@ impl Engine {
         let arena = &mut *scope.arena;
         let next = arena.alt(&parts);
         let end = if may_end { arena.byte(b']') } else { Arena::EMPTY };
-        Ok(if first {
-            let (end, next) = (arena.concat2(spaces.empty, end), arena.concat2(spaces.open, next));
-            arena.alt2(end, next)
-        } else {
-            let comma = arena.byte(b',');
-            let next = arena.concat(&[comma, spaces.comma, next]);
-            let end = arena.concat2(spaces.close, end);
-            arena.alt2(end, next)
+        Ok(match turn {
+            Turn::Open => {
+                let end = arena.concat2(spaces.empty, end);
+                let next = arena.concat2(spaces.open, next);
+                arena.alt2(end, next)
+            }
+            Turn::Element => {
+                let comma = arena.byte(b',');
+                let next = arena.concat(&[comma, spaces.comma, next]);
+                let end = arena.concat2(spaces.close, end);
+                arena.alt2(end, next)
+            }
+            Turn::Comma => next,
         })
     }
 
@@ -100,8 +106,9 @@ impl Engine {
     /// Appends the elements that meet `goal` and differ from all before, each with the rest of the
     /// array after it.
     ///
-    /// Values of which there are finitely many are remembered by the array's state; strings by the
-    /// history register, spelled canonically so that equal strings have equal texts.
+    /// All of them are remembered by the history register, in their one spelling, so that equal values
+    /// have equal texts. Values of which there are few are remembered by the array's state as well,
+    /// which tells when none is left.
     fn unique_element(
         &mut self,
         goal: FormulaId,
@@ -110,71 +117,126 @@ impl Engine {
         parts: &mut Vec<ExprId>,
         scope: &mut Scope<'_>,
     ) -> Result<(), Error> {
+        let level = Level { canonical: true, ..self.below(rest.level) };
         let seen = self.sets.get(seen.index()).map_or(Vec::new(), |s| s.to_vec());
         for t in Type::ALL {
             let formula = self.formulas.split(goal, t)?;
             if formula == Formulas::no() {
                 continue;
             }
-            let Some(values) = self.listed(formula, t, scope)? else {
-                if t != Type::String {
-                    return Err(not_unique());
-                }
-                let encoding = crate::ir::chars::Encoding::JsonCanonical;
-                let text = self.string(scope.arena, formula, encoding)?;
-                let text = scope.arena.fresh(text);
-                let rest = self.elements(scope.arena, rest, false);
-                parts.push(scope.arena.concat2(text, rest));
+            let Some(values) = self.few(goal, (formula, t), level, scope)? else {
+                let value = match t {
+                    Type::Array | Type::Object => self.call_typed(scope, goal, level, Some(t)),
+                    _ => self.expand_value(goal, level, Some(t), scope)?,
+                };
+                self.fresh_element(t, value, rest, parts, scope)?;
                 continue;
             };
-            for (key, value) in values {
+            for (text, value) in values {
+                let key = self.sets.intern(text.into_iter().map(u32::from).collect());
+                let key = u32::try_from(key).unwrap_or(u32::MAX);
                 let Err(at) = seen.binary_search(&key) else { continue };
                 let mut more = seen.clone();
                 more.insert(at, key);
                 let unique = Some(SetId::at(self.sets.intern(more.into())));
-                let rest = self.elements(scope.arena, Array { unique, ..rest }, false);
-                parts.push(scope.arena.concat2(value, rest));
+                self.fresh_element(t, value, Array { unique, ..rest }, parts, scope)?;
             }
         }
         Ok(())
     }
 
-    /// Returns the values of type `t` that satisfy `formula`, each with a number that is its own, if
-    /// they are listed.
-    fn listed(
+    /// Appends the elements `value`, of type `t`, that were not written before, each with the rest of
+    /// the array. Only strings are recorded without the byte after them: other values are prefixes of
+    /// each other, or are written by a rule of their own.
+    fn fresh_element(
         &mut self,
-        formula: FormulaId,
         t: Type,
+        value: ExprId,
+        rest: Array,
+        parts: &mut Vec<ExprId>,
         scope: &mut Scope<'_>,
-    ) -> Result<Option<Vec<(u32, ExprId)>>, Error> {
-        if let Type::Null | Type::False | Type::True = t {
-            let text: &[u8] = match t {
-                Type::Null => b"null",
-                Type::False => b"false",
-                _ => b"true",
-            };
-            return Ok(Some(vec![(t as u32, scope.arena.literal(text))]));
+    ) -> Result<(), Error> {
+        let arena = &mut *scope.arena;
+        if t == Type::String {
+            let text = arena.fresh(value);
+            let rest = self.elements(arena, rest, Turn::Element);
+            parts.push(arena.concat2(text, rest));
+            return Ok(());
         }
-        let Some(names) = self.formulas.listed_values(formula, t) else { return Ok(None) };
-        let mut values = Vec::with_capacity(names.len());
-        for name in names {
-            // The numbers of texts begin after those of the constants; a string and a number of one
-            // spelling differ by the last bit.
-            let key = 8 + 2 * u32::try_from(name.index()).unwrap_or(u32::MAX / 4);
-            let one = if t == Type::String {
-                let one = self.formulas.any_of_strings(vec![name]);
-                let both = self.formulas.and(&[one, formula]);
-                (key, self.string(scope.arena, both, self.encoding())?)
-            } else {
-                let one = self.formulas.any_of_numbers(vec![name]);
-                let both = self.formulas.and(&[one, formula]);
-                (key + 1, self.languages.number(&mut self.formulas, scope.arena, both)?)
-            };
-            values.push(one);
+        let before = |arena: &mut Arena, byte: u8| {
+            let byte = arena.byte(byte);
+            let text = arena.concat2(value, byte);
+            arena.fresh(text)
+        };
+        let text = before(arena, b',');
+        let space = self.spaces(arena, rest.level).comma;
+        let next = self.elements(arena, rest, Turn::Comma);
+        parts.push(arena.concat(&[text, space, next]));
+        if self.formulas.may_end(rest.formula)? {
+            let whitespace = self.whitespace(rest.level);
+            for (byte, end) in Spaces::endings(arena, whitespace, rest.level.depth) {
+                let text = before(arena, byte);
+                parts.push(arena.concat2(text, end));
+            }
         }
-        Ok(Some(values))
+        Ok(())
+    }
+
+    /// Returns the values of type `t` that meet `goal`, whose formula for it is `formula`, each with a
+    /// text that equal values share, if they are few.
+    fn few(
+        &mut self,
+        goal: FormulaId,
+        (formula, t): (FormulaId, Type),
+        level: Level,
+        scope: &mut Scope<'_>,
+    ) -> Result<Option<Few>, Error> {
+        let constant =
+            |arena: &mut Arena, text: &[u8]| Some(vec![(text.to_vec(), arena.literal(text))]);
+        Ok(match t {
+            Type::Null => constant(scope.arena, b"null"),
+            Type::False => constant(scope.arena, b"false"),
+            Type::True => constant(scope.arena, b"true"),
+            Type::Number | Type::String => {
+                let all = self.expand_value(goal, level, Some(t), scope)?;
+                let mut budget = self.budget();
+                let texts = self.derivatives.texts(scope.arena, all, FEW_VALUES, &mut budget);
+                texts.map(|texts| {
+                    let with_text = |text: Vec<u8>| {
+                        let value = scope.arena.literal(&text);
+                        (text, value)
+                    };
+                    texts.into_iter().map(with_text).collect()
+                })
+            }
+            Type::Array | Type::Object => {
+                let Some(values) = self.formulas.equal_values(formula) else { return Ok(None) };
+                let mut few: Few = Vec::with_capacity(values.len());
+                for value in values {
+                    let Some(value) = value else {
+                        few.push((b"[]".to_vec(), scope.arena.literal(b"[]")));
+                        continue;
+                    };
+                    let equal = self.formulas.literal(Atom::Equal(value));
+                    let both = self.formulas.and(&[goal, equal]);
+                    if !self.formulas.is_dead(both)? {
+                        let text = self.formulas.program.document.canonical_text(value);
+                        few.push((text, self.call(scope, both, level)));
+                    }
+                }
+                few.sort_unstable();
+                few.dedup_by(|a, b| a.0 == b.0);
+                Some(few)
+            }
+        })
     }
 }
+
+/// A few values, each with a text that equal values share.
+type Few = Vec<(Vec<u8>, ExprId)>;
+
+/// More values than this are remembered by the register and not by the state.
+pub(super) const FEW_VALUES: usize = 64;
 
 /// The error for elements that cannot be told apart by their text.
 pub(super) fn not_unique() -> Error {
@@ -183,20 +245,35 @@ pub(super) fn not_unique() -> Error {
 }
 
 /// Why `uniqueItems` may not be enforced.
-pub(super) const NOT_UNIQUE: &str =
-    "`uniqueItems` is enforced only unnegated, and for strings, constants and listed numbers";
+pub(super) const NOT_UNIQUE: &str = "`uniqueItems` is enforced only unnegated, and not where the elements \
+    are arrays or objects of which there are few and which are not listed";
 
 impl Formulas {
-    /// Returns the texts of the list that a conjunction restricts its value to, if there is one and it
-    /// is short.
-    pub(super) fn listed_values(
-        &self,
-        formula: FormulaId,
-        t: Type,
-    ) -> Option<Vec<super::names::NameId>> {
-        /// More values than this are remembered by the register and not by the state.
-        const FEW_VALUES: usize = 64;
-        self.listed(formula).filter(|names| t == Type::Number || names.len() <= FEW_VALUES)
+    /// Returns the arrays or objects that a conjunction lists, if it does and they are few; `None` stands
+    /// for the empty array.
+    pub(super) fn equal_values(&self, formula: FormulaId) -> Option<Vec<Option<ValueId>>> {
+        let of_case = |case: FormulaId| {
+            self.conjuncts(case).into_iter().find_map(|part| match self.get(part) {
+                Formula::Literal { atom, positive: true } => match *self.atom(*atom) {
+                    Atom::EqualMembers(value) => Some(Some(value)),
+                    Atom::EqualElements(None) => Some(None),
+                    Atom::EqualElements(Some(first)) => {
+                        self.program.document.parent(first).map(Some)
+                    }
+                    _ => None,
+                },
+                _ => None,
+            })
+        };
+        if let Some(one) = of_case(formula) {
+            return Some(vec![one]);
+        }
+        self.conjuncts(formula).into_iter().find_map(|part| match self.get(part) {
+            Formula::Or(cases) if cases.len() <= FEW_VALUES => {
+                cases.iter().map(|&case| of_case(case)).collect()
+            }
+            _ => None,
+        })
     }
 
     /// Returns formulas without [`Atom::Unique`] whose union is `formula`, each with whether the

@@ -19,7 +19,7 @@ use super::space::Spaces;
 use crate::error::Error;
 use crate::ids::{ExprId, FamilyId, RuleId};
 use crate::ir::chars::Encoding;
-use crate::ir::{Arena, Expander, Liveness, Scope};
+use crate::ir::{Arena, Expander, Grammar, Liveness, Scope};
 use crate::limits::Budget;
 
 pub(super) type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -35,6 +35,28 @@ id! {
 id! {
     /// A set of positions in an order, or a list of values.
     SetId
+}
+
+/// Where a value stands, as far as its spelling depends on that.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+pub(super) struct Level {
+    /// How many arrays and objects are around it, where white space depends on it.
+    pub(super) depth: u32,
+    /// Whether it has one spelling only, because it is told apart from others by that: it is, or is in,
+    /// an element of an array whose elements must differ.
+    pub(super) canonical: bool,
 }
 
 /// Which names an object may still have: those from a position on that are not taken.
@@ -58,8 +80,8 @@ pub(super) struct Object {
     pub(super) formula: FormulaId,
     /// Which names may follow.
     pub(super) progress: Progress,
-    /// How many arrays and objects are around it, where white space depends on it.
-    pub(super) level: u32,
+    /// Where it stands.
+    pub(super) level: Level,
 }
 
 /// An array that is half written.
@@ -67,17 +89,17 @@ pub(super) struct Object {
 pub(super) struct Array {
     /// About the elements that follow.
     pub(super) formula: FormulaId,
-    /// If all elements must differ, the values of the finite kind so far.
+    /// If all elements must differ, the listed values so far, by the numbers of their texts.
     pub(super) unique: Option<SetId>,
-    /// How many arrays and objects are around it, where white space depends on it.
-    pub(super) level: u32,
+    /// Where it stands.
+    pub(super) level: Level,
 }
 
 /// A family member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub(super) enum Family {
-    /// The values that meet a goal.
-    Value(FormulaId, u32),
+    /// The values that meet a goal; of one type, if one is given.
+    Value(FormulaId, Level, Option<Type>),
     /// The rest of an object, up to its closing brace; whether no member was written yet.
     Members(ObjectId, bool),
     /// The rest of an object from inside a name: the names that may come, as a range of those sorted
@@ -85,9 +107,23 @@ pub(super) enum Family {
     Names(ObjectId, u32, u32, u32),
     /// The rest of an object after the name at this position.
     Named(ObjectId, u32),
-    /// The rest of an array, up to its closing bracket; whether no element was written yet.
-    Elements(ArrayId, bool),
+    /// The rest of an array, up to its closing bracket.
+    Elements(ArrayId, Turn),
 }
+
+/// What of an array was written last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub(super) enum Turn {
+    /// The opening bracket.
+    Open,
+    /// An element.
+    Element,
+    /// A comma, with the white space after it.
+    Comma,
+}
+
+/// What a rule is of: a goal, where its values stand, and their type, if it is one.
+pub(super) type RuleKey = (FormulaId, Level, Option<Type>);
 
 /// Interned values of one kind.
 #[derive(Clone, Debug)]
@@ -137,12 +173,12 @@ pub(super) struct Engine {
     pub(super) objects: Table<Object>,
     /// Half-written arrays.
     pub(super) arrays: Table<Array>,
-    /// Sets of positions, and lists of values.
+    /// Sets of positions, lists of values, and texts.
     pub(super) sets: Table<Box<[u32]>>,
     /// Family members by number.
     pub(super) families: Table<Family>,
-    /// The rules of goals.
-    pub(super) rules: Map<(FormulaId, u32), RuleId>,
+    /// The rules of goals, and of goals for one type.
+    pub(super) rules: Map<RuleKey, RuleId>,
     /// The languages of scalars.
     pub(super) languages: Languages,
     /// Derivatives, for names of the schema against its patterns.
@@ -178,7 +214,7 @@ impl Engine {
                     Keyword::Pattern(id)
                         if program.schemas.patterns[id.index()].exact.is_none() =>
                     {
-                        uses.push((id, self.encoding()));
+                        uses.push((id, self.encoding(Level::default())));
                     }
                     Keyword::Members(id) => {
                         let members = &program.schemas.members[id.index()];
@@ -206,50 +242,70 @@ impl Engine {
     }
 
     /// Returns the white space inside the array or object at `level`.
-    pub(super) fn spaces(&self, arena: &mut Arena, level: u32) -> Spaces {
-        Spaces::new(arena, self.formulas.program.options.whitespace, level)
+    pub(super) fn spaces(&self, arena: &mut Arena, level: Level) -> Spaces {
+        Spaces::new(arena, self.whitespace(level), level.depth)
     }
 
-    /// Returns the level inside an array or object at `level`.
-    pub(super) fn below(&self, level: u32) -> u32 {
+    /// Returns where white space may stand at `level`.
+    pub(super) fn whitespace(&self, level: Level) -> Whitespace {
         match self.formulas.program.options.whitespace {
-            Whitespace::Pretty(_) => level.saturating_add(1),
-            _ => 0,
+            Whitespace::Flexible if level.canonical => Whitespace::Compact,
+            other => other,
         }
     }
 
-    /// Returns how strings are spelled.
-    pub(super) fn encoding(&self) -> Encoding {
+    /// Returns the level inside an array or object at `level`.
+    pub(super) fn below(&self, level: Level) -> Level {
+        match self.formulas.program.options.whitespace {
+            Whitespace::Pretty(_) => Level { depth: level.depth.saturating_add(1), ..level },
+            _ => level,
+        }
+    }
+
+    /// Returns how strings are spelled at `level`.
+    pub(super) fn encoding(&self, level: Level) -> Encoding {
         match self.formulas.program.options.escapes {
-            Escapes::Any => Encoding::JsonAny,
-            Escapes::Canonical => Encoding::JsonCanonical,
+            Escapes::Any if !level.canonical => Encoding::JsonAny,
+            _ => Encoding::JsonCanonical,
         }
     }
 
     /// Returns the values that meet `goal`, as a call of its rule.
-    pub(super) fn call(&mut self, scope: &mut Scope<'_>, goal: FormulaId, level: u32) -> ExprId {
+    pub(super) fn call(&mut self, scope: &mut Scope<'_>, goal: FormulaId, level: Level) -> ExprId {
+        self.call_typed(scope, goal, level, None)
+    }
+
+    /// Returns the values that meet `goal`, of one type if one is given, as a call of a rule.
+    pub(super) fn call_typed(
+        &mut self,
+        scope: &mut Scope<'_>,
+        goal: FormulaId,
+        level: Level,
+        t: Option<Type>,
+    ) -> ExprId {
         if goal == Formulas::no() {
             return Arena::EMPTY;
         }
-        if let Some(&rule) = self.rules.get(&(goal, level)) {
+        if let Some(&rule) = self.rules.get(&(goal, level, t)) {
             return scope.arena.call(rule);
         }
         let rule = scope.declare(self.formulas.describe(goal));
-        self.rules.insert((goal, level), rule);
-        let body = self.lazy(scope.arena, Family::Value(goal, level));
+        self.rules.insert((goal, level, t), rule);
+        let body = self.lazy(scope.arena, Family::Value(goal, level, t));
         scope.define(rule, body);
         scope.arena.call(rule)
     }
 
-    /// Returns the values that meet `goal`.
+    /// Returns the values that meet `goal`, of one type if one is given.
     pub(super) fn expand_value(
         &mut self,
         goal: FormulaId,
-        level: u32,
+        level: Level,
+        only: Option<Type>,
         scope: &mut Scope<'_>,
     ) -> Result<ExprId, Error> {
         let mut parts = Vec::new();
-        for t in Type::ALL {
+        for t in Type::ALL.into_iter().filter(|&t| only.is_none_or(|only| only == t)) {
             let formula = self.formulas.split(goal, t)?;
             if formula == Formulas::no() {
                 continue;
@@ -258,8 +314,8 @@ impl Engine {
                 Type::Null => scope.arena.literal(b"null"),
                 Type::False => scope.arena.literal(b"false"),
                 Type::True => scope.arena.literal(b"true"),
-                Type::Number => self.languages.number(&mut self.formulas, scope.arena, formula)?,
-                Type::String => self.string(scope.arena, formula, self.encoding())?,
+                Type::Number => self.number(scope.arena, formula, level)?,
+                Type::String => self.string(scope.arena, formula, self.encoding(level))?,
                 Type::Array => {
                     let open = scope.arena.byte(b'[');
                     let rest = self.array(scope.arena, formula, level)?;
@@ -276,15 +332,30 @@ impl Engine {
         Ok(scope.arena.alt(&parts))
     }
 
+    /// Returns the numbers that satisfy `formula`.
+    pub(super) fn number(
+        &mut self,
+        arena: &mut Arena,
+        formula: FormulaId,
+        level: Level,
+    ) -> Result<ExprId, Error> {
+        let numbers = self.languages.number(&mut self.formulas, arena, formula)?;
+        if !level.canonical {
+            return Ok(numbers);
+        }
+        let canonical = super::number::canonical(arena);
+        Ok(arena.and(&[numbers, canonical]))
+    }
+
     /// Returns an object without members yet, for a goal split by type.
     pub(super) fn whole_object(
         &mut self,
         goal: FormulaId,
         formula: FormulaId,
-        level: u32,
+        level: Level,
     ) -> Result<Object, Error> {
         let order = self.order_of(goal)?;
-        Ok(Object { order, formula, progress: self.start(), level })
+        Ok(Object { order, formula, progress: self.start(level), level })
     }
 
     /// Returns the strings that satisfy `formula`, with their quotes.
@@ -336,13 +407,13 @@ impl Expander for Engine {
     fn expand(&mut self, family: FamilyId, scope: &mut Scope<'_>) -> Result<ExprId, Error> {
         let Some(&family) = self.families.get(family.index()) else { return Ok(Arena::EMPTY) };
         let expr = match family {
-            Family::Value(goal, level) => self.expand_value(goal, level, scope)?,
+            Family::Value(goal, level, t) => self.expand_value(goal, level, t, scope)?,
             Family::Members(id, first) => self.expand_members(id, first, scope)?,
             Family::Names(id, low, high, depth) => {
                 self.expand_names(id, low, high, depth, scope)?
             }
             Family::Named(id, position) => self.expand_named(id, position, scope)?,
-            Family::Elements(id, first) => self.expand_elements(id, first, scope)?,
+            Family::Elements(id, turn) => self.expand_elements(id, turn, scope)?,
         };
         self.formulas.check()?;
         scope.arena.check()?;
@@ -354,6 +425,10 @@ impl Expander for Engine {
         let liveness = self.decide_liveness(family, scope)?;
         self.formulas.check()?;
         Ok(liveness)
+    }
+
+    fn conflict(&self, has_text: &mut dyn FnMut(Grammar) -> Option<bool>) -> Option<Error> {
+        self.find_conflict(has_text)
     }
 
     fn boxed_clone(&self) -> Box<dyn Expander> {

@@ -4,7 +4,7 @@
 //! What this does not tell, expansion does. The order of members does not change whether an object can
 //! be finished, so an object in any order is as live as the same one in declared order.
 
-use super::engine::{Engine, Family, Object, ObjectId, Progress};
+use super::engine::{Engine, Family, Level, Object, ObjectId, Progress, Turn};
 use super::formula::{Atom, Formula, FormulaId, Formulas};
 use super::schema::Type;
 use crate::error::Error;
@@ -21,10 +21,12 @@ impl Engine {
         scope: &mut Scope<'_>,
     ) -> Result<Liveness, Error> {
         match family {
-            Family::Value(goal, level) => self.value_liveness(goal, level, scope),
+            Family::Value(_, _, Some(_)) => Ok(Liveness::Expand),
+            Family::Value(goal, level, None) => self.value_liveness(goal, level, scope),
             Family::Members(id, _) => self.members_liveness(id, scope),
             Family::Names(id, low, high, _) => self.names_liveness(id, (low, high), scope),
             Family::Named(..) => Ok(Liveness::Expand),
+            Family::Elements(_, Turn::Comma) => Ok(Liveness::Expand),
             Family::Elements(id, _) => {
                 let array = *self.arrays.get(id.index()).ok_or_else(super::codec::corrupted)?;
                 let may_end = self.formulas.may_end(array.formula)?;
@@ -36,7 +38,7 @@ impl Engine {
     fn value_liveness(
         &mut self,
         goal: FormulaId,
-        level: u32,
+        level: Level,
         scope: &mut Scope<'_>,
     ) -> Result<Liveness, Error> {
         if self.plainly_live(goal)? {

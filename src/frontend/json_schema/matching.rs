@@ -68,6 +68,47 @@ impl Derivatives {
         Some(true)
     }
 
+    /// Returns the texts of `expr`, which is regular, if there are at most `most`; `None` if there are
+    /// more, or if that takes more work than `budget`.
+    pub(super) fn texts(
+        &mut self,
+        arena: &mut Arena,
+        expr: ExprId,
+        most: usize,
+        budget: &mut Budget,
+    ) -> Option<Vec<Vec<u8>>> {
+        let mut found = Vec::new();
+        let mut prefixes: Vec<(ExprId, Vec<u8>)> = vec![(expr, Vec::new())];
+        while !prefixes.is_empty() {
+            let mut longer = Vec::new();
+            for (expr, text) in prefixes {
+                let mut sets = Vec::new();
+                first_sets(arena, expr, &mut sets);
+                for class in classes(&sets) {
+                    budget.spend(1).ok()?;
+                    let next = self.derivative(arena, expr, class.first()?, budget).ok()?;
+                    if next == Arena::EMPTY || self.is_empty(arena, next, budget)? {
+                        continue;
+                    }
+                    // Each of them begins a text of its own.
+                    if longer.len() + class.len() > most {
+                        return None;
+                    }
+                    longer.extend(class.iter().map(|byte| (next, [&text[..], &[byte]].concat())));
+                }
+                if arena.facts(expr).nullable == Some(true) {
+                    found.push(text);
+                }
+            }
+            if found.len() > most {
+                return None;
+            }
+            prefixes = longer;
+        }
+        arena.check().ok()?;
+        Some(found)
+    }
+
     /// Returns which of `tests` (at most 64 regular languages) a text of `all` can be in at once, as bits,
     /// each combination once; `None` if that takes more work than `budget`.
     pub(super) fn combinations(
@@ -186,6 +227,11 @@ fn first_sets(arena: &Arena, expr: ExprId, sets: &mut Vec<ByteSet>) {
 
 /// Returns one byte of each class that the sets tell apart.
 fn representatives(sets: &[ByteSet]) -> Vec<u8> {
+    classes(sets).iter().filter_map(ByteSet::first).collect()
+}
+
+/// Returns the classes of bytes that the sets tell apart.
+fn classes(sets: &[ByteSet]) -> Vec<ByteSet> {
     let mut classes = vec![ByteSet::ALL];
     for set in sets {
         let mut next = Vec::with_capacity(classes.len() + 1);
@@ -196,7 +242,7 @@ fn representatives(sets: &[ByteSet]) -> Vec<u8> {
         next.retain(|class| !class.is_empty());
         classes = next;
     }
-    classes.iter().filter_map(ByteSet::first).collect()
+    classes
 }
 
 /// Returns the derivative of `expr` from those of its parts.
@@ -270,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn combinations_are_those_that_some_text_has() {
+    fn combinations_and_texts_are_those_there_are() {
         let limits = Limits::default();
         let mut arena = Arena::default();
         let sources = ["^a", "b$", "^a?b?$", "^[^a]{2}$"];
@@ -301,6 +347,24 @@ mod tests {
         expected.sort_unstable();
         expected.dedup();
         assert_eq!(found, expected);
+        for (source, expected) in [
+            ("^(?:a|b|cd?)$", Some(vec!["a", "b", "c", "cd"])),
+            ("^$", Some(vec![""])),
+            ("^[a-h]{2}$", None),
+            ("^a*$", None),
+            ("^(?!a)[a-c]$", Some(vec!["b", "c"])),
+        ] {
+            let pattern = Pattern::parse(source, &limits).expect(source);
+            let expr = pattern.to_expr(&mut arena, Encoding::Utf8, &limits).expect(source);
+            let texts = Derivatives::default().texts(&mut arena, expr, 63, &mut budget);
+            let texts = texts.map(|texts| {
+                let mut texts: Vec<_> =
+                    texts.into_iter().map(|t| String::from_utf8(t).expect("UTF-8")).collect();
+                texts.sort_unstable();
+                texts
+            });
+            assert_eq!(texts, expected.map(|e| e.into_iter().map(str::to_owned).collect()));
+        }
         let mut small = Budget::new("compile_work", 3);
         assert_eq!(Derivatives::default().combinations(&mut arena, all, &tests, &mut small), None);
     }

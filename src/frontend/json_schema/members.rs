@@ -1,6 +1,6 @@
 //! Expands half-written objects: which member may come next, and what follows it.
 
-use super::engine::{Engine, Family, Object, ObjectId, Progress, SetId, quoted};
+use super::engine::{Engine, Family, Level, Object, ObjectId, Progress, SetId, quoted};
 use super::formula::{Atom, Formula, FormulaId, Formulas};
 use super::names::NameId;
 use super::object::{Key, NameTest};
@@ -20,9 +20,10 @@ const FEW_TESTS: usize = 2;
 const MAX_TESTS: usize = 64;
 
 impl Engine {
-    /// Returns the progress of an object without members.
-    pub(super) fn start(&mut self) -> Progress {
+    /// Returns the progress of an object without members. In its one spelling, they are in order.
+    pub(super) fn start(&mut self, level: Level) -> Progress {
         let any = self.formulas.program.options.property_order == PropertyOrder::Any;
+        let any = any && !level.canonical;
         Progress { from: 0, taken: SetId::at(self.sets.intern(Box::default())), any }
     }
 
@@ -89,7 +90,7 @@ impl Engine {
         let (formula, min, max) = self
             .formulas
             .without_counts(object.formula, |atom| matches!(atom, Atom::MemberCount(_)));
-        if !last || formula == object.formula {
+        if !last || formula == object.formula || object.level.canonical {
             return Ok(None);
         }
         let uncounted = Object { formula, ..*object };
@@ -113,7 +114,7 @@ impl Engine {
     }
 
     /// Returns `:`, and the values that meet `goal`.
-    fn after_colon(&mut self, goal: FormulaId, level: u32, scope: &mut Scope<'_>) -> ExprId {
+    fn after_colon(&mut self, goal: FormulaId, level: Level, scope: &mut Scope<'_>) -> ExprId {
         let value = self.call(scope, goal, self.below(level));
         let colon = scope.arena.byte(b':');
         let space = self.spaces(scope.arena, level).colon;
@@ -174,12 +175,12 @@ impl Engine {
         &mut self,
         scope: &mut Scope<'_>,
         goal: FormulaId,
-        level: u32,
+        level: Level,
         cases: usize,
     ) -> Result<ExprId, Error> {
         let level = self.below(level);
         if cases > 1 && self.formulas.types(goal)?.is_subset(TypeSet::SCALARS) {
-            return self.expand_value(goal, level, scope);
+            return self.expand_value(goal, level, None, scope);
         }
         Ok(self.call(scope, goal, level))
     }
@@ -303,12 +304,14 @@ impl Engine {
         self.derivatives.matches(arena, expr, &spelling, &mut budget)
     }
 
-    /// Returns the progress of `object` after an additional member.
+    /// Returns the progress of `object` after an additional member. Of these there is no order, so that
+    /// in its one spelling an object has one at most: then its progress is past all others, too.
     fn after_others(&self, object: &Object) -> Progress {
         if object.progress.any {
             return object.progress;
         }
-        Progress { from: self.order(object).len(), ..object.progress }
+        let past = u32::from(object.level.canonical);
+        Progress { from: self.order(object).len().saturating_add(past), ..object.progress }
     }
 
     /// Returns the names that the schema does not mention, with their quotes, in classes that pass the
@@ -319,7 +322,8 @@ impl Engine {
         object: &Object,
         scope: &mut Scope<'_>,
     ) -> Result<Vec<(ExprId, FormulaId)>, Error> {
-        if self.last(object) != UNBOUNDED {
+        let past = object.progress.from > self.order(object).len();
+        if past || self.last(object) != UNBOUNDED {
             return Ok(Vec::new());
         }
         let tests = self.formulas.name_tests(object.formula);

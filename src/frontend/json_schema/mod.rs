@@ -11,6 +11,7 @@ mod array;
 mod atoms;
 mod check;
 mod codec;
+mod conflict;
 mod disjoint;
 mod document;
 mod elements;
@@ -88,12 +89,22 @@ pub fn compile_with(
         limits: limits.clone(),
     };
     let formulas = checked(program, &mut not_enforced)?;
+    let mut grammar = grammar(formulas)?;
+    grammar.not_enforced = not_enforced;
+    Ok(grammar)
+}
+
+/// Returns the grammar of a program in which everything can be enforced.
+fn grammar_of(program: program::Program) -> Result<Grammar, Error> {
+    grammar(formula::Formulas::new(Arc::new(program)))
+}
+
+fn grammar(formulas: formula::Formulas) -> Result<Grammar, Error> {
+    let mut grammar = Grammar::new(formulas.program.limits.expressions);
     let mut engine = engine::Engine::new(formulas);
     let goal = engine.formulas.root_goal();
-    let mut grammar = Grammar::new(limits.expressions);
     engine.translate_patterns(&mut grammar.arena)?;
-    grammar.start = engine.call(&mut grammar.scope(), goal, 0);
-    grammar.not_enforced = not_enforced;
+    grammar.start = engine.call(&mut grammar.scope(), goal, engine::Level::default());
     grammar.expander = Some(Box::new(engine));
     grammar.arena.check()?;
     Ok(grammar)

@@ -54,4 +54,30 @@ impl Spaces {
             }
         }
     }
+
+    /// Returns the ways in which an array may end after an element that is not delimited by itself: the
+    /// byte after it, and the rest with the bracket. The bytes are some of
+    /// [`crate::ir::TERMINATORS`].
+    pub(super) fn endings(
+        arena: &mut Arena,
+        whitespace: Whitespace,
+        level: u32,
+    ) -> Vec<(u8, ExprId)> {
+        let bracket = arena.byte(b']');
+        match whitespace {
+            Whitespace::Compact | Whitespace::Spaced => vec![(b']', Arena::EPSILON)],
+            Whitespace::Flexible => {
+                let blank = arena.bytes(ByteSet::of(b" \t"));
+                let indent = arena.repeat(blank, 0, Whitespace::MAX_INDENT);
+                let line = arena.concat2(indent, bracket);
+                vec![(b']', Arena::EPSILON), (b' ', bracket), (b'\n', line)]
+            }
+            Whitespace::Pretty(width) => {
+                let blank = arena.byte(b' ');
+                let width = level.saturating_mul(u32::from(width));
+                let indent = arena.repeat(blank, width, width);
+                vec![(b'\n', arena.concat2(indent, bracket))]
+            }
+        }
+    }
 }

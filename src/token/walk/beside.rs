@@ -3,7 +3,7 @@
 //! mask of that other one but for the tokens on those ways.
 
 use crate::ids::{StateId, TokenId};
-use crate::token::walk::{At, Stop, Walker};
+use crate::token::walk::{At, Record, Stop, Walker};
 use crate::vocab::Trie;
 
 /// Where the two walks stand at a node: the state's own, and the other's.
@@ -70,14 +70,14 @@ impl<'a> Walker<'a, '_> {
     /// Returns where a walk from `state` stands before the first byte.
     fn start(&mut self, state: StateId) -> Result<At<'a>, Stop> {
         let row = self.row(state, true)?;
-        Ok(At::One { row, state, unbroken: row.is_recording() })
+        Ok(At::One { row, state, record: Record::start(row) })
     }
 }
 
 impl PartialEq for At<'_> {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::One { state: a, unbroken: x, .. }, Self::One { state: b, unbroken: y, .. }) => {
+            (Self::One { state: a, record: x, .. }, Self::One { state: b, record: y, .. }) => {
                 a == b && x == y
             }
             (Self::Many(a), Self::Many(b)) => a == b,

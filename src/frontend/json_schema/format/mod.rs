@@ -17,6 +17,7 @@
 //! | `uri-template` | RFC 6570, 2, with erratum 6937 | |
 //! | `uuid` | RFC 4122, 3 | any version and variant |
 //! | `json-pointer` | RFC 6901, 3 | |
+//! | `regex` | ECMA-262, 22.2.1, with the flag `u` | groups nest 8 deep at most; no named groups, back-references, `\\0` or `\\k`; of `\\p` the general categories; the ends of a range in a class are ASCII characters as they are; a minimum of a quantifier with two ends is below 100 |
 //! | `relative-json-pointer` | its draft, 3 | without index manipulation (`0+1`), which not all versions of the draft have |
 //! | `byte` | RFC 4648, 4 | padded, and the bits that pad are 0 |
 //! | `base64url` | RFC 4648, 5 | as `byte`, but the padding may be left out |
@@ -32,11 +33,12 @@
 //! A host name with an A-label (`xn--…`) is never generated, although some are valid: whether one is
 //! asks for Punycode and the IDNA tables. That narrows `hostname` and the two e-mail formats; drafts
 //! before 7, which do not know A-labels, would also take other labels with those two hyphens. What is
-//! left out of a format here is not taken for its negation either, see [`Side`]. Two formats are
+//! left out of a format here is not taken for its negation either, see [`Side`]. One format is
 //! refused by name, see [`not_regular`].
 
 mod encoded;
 mod internet;
+mod syntax;
 mod time;
 
 use crate::error::{Error, ErrorKind};
@@ -47,7 +49,7 @@ use crate::ir::chars::Encoding;
 use crate::limits::Limits;
 
 /// The formats of the standard that [`format()`] knows.
-pub const STANDARD: [&str; 17] = [
+pub const STANDARD: [&str; 18] = [
     "date",
     "date-time",
     "duration",
@@ -59,6 +61,7 @@ pub const STANDARD: [&str; 17] = [
     "iri",
     "iri-reference",
     "json-pointer",
+    "regex",
     "relative-json-pointer",
     "time",
     "uri",
@@ -101,7 +104,6 @@ pub fn is_annotation(name: &str) -> bool {
 #[must_use]
 pub fn not_regular(name: &str) -> Option<&'static str> {
     match name {
-        "regex" => Some("the groups of a regular expression nest, which is not regular"),
         "idn-hostname" => {
             Some("the length of a label is that of its Punycode, which is not regular in practice")
         }
@@ -158,6 +160,8 @@ pub fn format(
         "uri-template" => builder.pattern(&internet::uri_template()),
         "uuid" => builder.pattern("[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"),
         "json-pointer" => builder.pattern(JSON_POINTER),
+        "regex" if around => Ok(Arena::ALL),
+        "regex" => builder.regex(),
         "relative-json-pointer" => {
             let index = if around { r"(?:[+-][1-9]\d*)?" } else { "" };
             builder.pattern(&format!(r"(?:0|[1-9]\d*){index}(?:#|{JSON_POINTER})"))

@@ -262,6 +262,25 @@ pub fn any_number(arena: &mut Arena) -> ExprId {
     between(arena, &Interval::default(), Notation::Any)
 }
 
+/// Returns every number in the one spelling that [`Decimal`] displays: no exponent, no zero that could
+/// be left out, no minus sign of zero.
+pub fn canonical(arena: &mut Arena) -> ExprId {
+    let range = crate::ir::ByteSet::range;
+    let digit = arena.bytes(range(b'0', b'9'));
+    let digits = arena.star(digit);
+    let nonzero = arena.bytes(range(b'1', b'9'));
+    let zero = arena.byte(b'0');
+    let positive = arena.concat2(nonzero, digits);
+    let integer = arena.alt2(zero, positive);
+    let point = arena.byte(b'.');
+    let fraction = arena.concat(&[integer, point, digits, nonzero]);
+    let signed = arena.alt2(positive, fraction);
+    let minus = arena.byte(b'-');
+    let sign = arena.optional(minus);
+    let signed = arena.concat2(sign, signed);
+    arena.alt2(zero, signed)
+}
+
 /// Returns every integer, written as digits.
 pub fn any_integer(arena: &mut Arena) -> ExprId {
     plain(arena, &Interval::default(), Fraction::None)

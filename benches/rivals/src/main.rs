@@ -269,9 +269,10 @@ fn main() {
     let args = Args::parse();
     let loaded = load(&args.tokenizer, &LoadOptions::default()).expect("the tokenizer can be read");
     let vocabulary = loaded.vocabulary();
-    // What both build once for each vocabulary is in no time.
+    // What either builds once for each vocabulary is in no time.
     let _ = vocabulary.trie();
     (0..).map_while(|class| vocabulary.runs(class)).for_each(drop);
+    (0..).map_while(|number| vocabulary.quotient(number)).for_each(drop);
     let compiler = Compiler::new(Arc::clone(vocabulary));
     let sparse = Schemac { compiler: compiler.clone(), dense: false };
     let dense = Schemac { compiler, dense: true };

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
 use crate::frontend::json_schema;
+use crate::limits::Limits;
 use crate::token::{TokenAutomaton, TokenAutomatonSnapshot};
 use crate::vocab::Fingerprint;
 
@@ -66,13 +67,14 @@ pub fn fingerprint(bytes: &[u8]) -> Result<Fingerprint, Error> {
     Ok(Fingerprint(field(24, 16)?.iter().rev().fold(0, |sum, &byte| sum << 8 | u128::from(byte))))
 }
 
-/// Returns the automaton of an artifact.
+/// Returns the automaton of an artifact. What is left to be computed keeps to `limits`, whatever those
+/// were under which it was compiled: a file does not say how much work its reader does.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::Artifact`] with the reason if the bytes are foreign, of another version, truncated,
 /// or corrupted.
-pub fn from_bytes(bytes: &[u8]) -> Result<TokenAutomaton, Error> {
+pub fn from_bytes(bytes: &[u8], limits: &Limits) -> Result<TokenAutomaton, Error> {
     let refused = |reason: String| Error::new(ErrorKind::Artifact, reason);
     let expected = fingerprint(bytes)?;
     let number = |at: usize, len: usize| {
@@ -90,7 +92,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<TokenAutomaton, Error> {
     }
     let snapshot: TokenAutomatonSnapshot = postcard::from_bytes(payload)
         .map_err(|error| refused(format!("the file does not hold an automaton: {error}")))?;
-    let automaton = snapshot.restore(decode_expander)?;
+    let automaton = snapshot.restore(limits.clone(), |bytes| decode_expander(bytes, limits))?;
     if automaton.vocabulary().fingerprint() != expected {
         return Err(refused("the vocabulary is not the one that the header names".into()));
     }
@@ -108,19 +110,19 @@ pub fn save(automaton: &TokenAutomaton, path: &Path) -> Result<usize, Error> {
     Ok(bytes.len())
 }
 
-/// Reads an automaton from a file, into memory.
+/// Reads an automaton from a file, into memory, to be used under `limits`.
 ///
 /// # Errors
 ///
 /// As [`from_bytes`], and [`ErrorKind::Io`].
-pub fn load(path: &Path) -> Result<Arc<TokenAutomaton>, Error> {
-    Ok(Arc::new(from_bytes(&std::fs::read(path)?)?))
+pub fn load(path: &Path, limits: &Limits) -> Result<Arc<TokenAutomaton>, Error> {
+    Ok(Arc::new(from_bytes(&std::fs::read(path)?, limits)?))
 }
 
 /// Reads the parameters of a grammar's lazy parts.
-fn decode_expander(bytes: &[u8]) -> Result<Box<dyn crate::ir::Expander>, Error> {
+fn decode_expander(bytes: &[u8], limits: &Limits) -> Result<Box<dyn crate::ir::Expander>, Error> {
     if json_schema::is_expander(bytes) {
-        return json_schema::decode_expander(bytes);
+        return json_schema::decode_expander(bytes, limits);
     }
     Err(Error::new(ErrorKind::Artifact, "the lazy parts of the grammar are of an unknown kind"))
 }

@@ -11,7 +11,6 @@ use crate::limits::Limits;
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct AutomatonSnapshot {
     pub(crate) grammar: GrammarSnapshot,
-    pub(crate) limits: Limits,
     pub(crate) start: StateId,
     pub(crate) expansions: Vec<(FamilyId, ExprId)>,
     pub(crate) states: Vec<StateSnapshot>,
@@ -39,17 +38,18 @@ impl RowSnapshot {
 }
 
 impl AutomatonSnapshot {
-    /// Returns the automaton, with `decode` to read the expander of its grammar.
+    /// Returns the automaton under `limits`, with `decode` to read the expander of its grammar.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Artifact`] if anything is out of range.
     pub fn restore(
         self,
+        limits: Limits,
         decode: impl FnOnce(&[u8]) -> Result<Box<dyn Expander>, Error>,
     ) -> Result<Automaton, Error> {
         let damaged = || Error::new(ErrorKind::Artifact, "the stored automaton is damaged");
-        let grammar = self.grammar.restore(self.limits.expressions, decode)?;
+        let grammar = self.grammar.restore(limits.expressions, decode)?;
         let exprs = grammar.arena.len();
         let count = self.states.len();
         let state_ok = |id: StateId| id.index() < count;
@@ -75,7 +75,7 @@ impl AutomatonSnapshot {
         if !all_ok {
             return Err(damaged());
         }
-        Automaton::restore(grammar, self.limits, self.start, self.expansions, self.states)
+        Automaton::restore(grammar, limits, self.start, self.expansions, self.states)
             .ok_or_else(damaged)
     }
 }

@@ -191,7 +191,6 @@ impl Automaton {
         };
         AutomatonSnapshot {
             grammar: growth.grower.grammar.snapshot(),
-            limits: self.limits.clone(),
             start: self.start,
             expansions: growth.grower.expansions(),
             states: (0..self.states.count()).map(|index| state(&self.states[index])).collect(),

@@ -6,6 +6,7 @@ use crate::automaton::AutomatonSnapshot;
 use crate::error::{Error, ErrorKind};
 use crate::ids::{StateId, TokenId};
 use crate::ir::{Expander, NotEnforced};
+use crate::limits::Limits;
 use crate::mask::{Form, TokenMask};
 use crate::token::local::Local;
 use crate::token::tables::LocalKey;
@@ -115,18 +116,19 @@ impl LocalSnapshot {
 }
 
 impl TokenAutomatonSnapshot {
-    /// Returns the token automaton, with `decode` to read the expander of its grammar.
+    /// Returns the token automaton under `limits`, with `decode` to read the expander of its grammar.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Artifact`] if anything is out of range.
     pub fn restore(
         self,
+        limits: Limits,
         decode: impl FnOnce(&[u8]) -> Result<Box<dyn Expander>, Error>,
     ) -> Result<crate::token::TokenAutomaton, Error> {
         let damaged = || Error::new(ErrorKind::Artifact, "the stored masks are damaged");
         let vocabulary = self.vocabulary.restore()?;
-        let automaton = self.automaton.restore(decode)?;
+        let automaton = self.automaton.restore(limits, decode)?;
         let width = vocabulary.len();
         let tries_ok = self.rests.iter().all(|trie| {
             trie.is_well_formed() && trie.subtree_tokens(0).iter().all(|id| id.index() < width)

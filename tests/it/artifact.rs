@@ -34,19 +34,20 @@ fn check_alike(automata: &[Arc<TokenAutomaton>], rng: &mut StdRng, steps: usize)
 
 #[test]
 fn lazy_precomputed_and_loaded_masks_are_equal() {
+    let limits = Limits::default();
     let mut complete = 0;
     for seed in 0..300 {
         let mut rng = StdRng::seed_from_u64(seed);
         let vocabulary = small_vocabulary(b"ab\",", seed);
         let grammar = random_grammar(&mut rng, b"ab\",");
-        let new = || TokenAutomaton::new(grammar.clone(), vocabulary.clone(), Limits::default());
+        let new = || TokenAutomaton::new(grammar.clone(), vocabulary.clone(), limits.clone());
         let Ok(lazy) = new() else { continue };
         let warm = new().unwrap();
         let report = warm
             .precompute(&PrecomputeOptions::default().max_states(3_000), &mut |_, _| {})
             .unwrap();
-        let cold = artifact::from_bytes(&artifact::to_bytes(&lazy).unwrap()).unwrap();
-        let loaded = artifact::from_bytes(&artifact::to_bytes(&warm).unwrap()).unwrap();
+        let cold = artifact::from_bytes(&artifact::to_bytes(&lazy).unwrap(), &limits).unwrap();
+        let loaded = artifact::from_bytes(&artifact::to_bytes(&warm).unwrap(), &limits).unwrap();
         assert_eq!(loaded.stats().local_masks, warm.stats().local_masks);
         let before = loaded.stats();
         let automata = [lazy, warm, cold, loaded].map(Arc::new);
@@ -75,7 +76,7 @@ fn foreign_truncated_and_corrupted_files_are_refused_with_the_reason() {
         TokenAutomaton::new(grammar, small_vocabulary(b"ab", 1), Limits::default()).unwrap();
     let bytes = artifact::to_bytes(&automaton).unwrap();
     let refusal = |bytes: &[u8]| {
-        let error = artifact::from_bytes(bytes).unwrap_err();
+        let error = artifact::from_bytes(bytes, &Limits::default()).unwrap_err();
         assert_eq!(*error.kind(), ErrorKind::Artifact);
         error.message().to_owned()
     };
@@ -116,7 +117,7 @@ fn hostile_files_with_a_right_checksum_never_panic() {
             }
             let checksum = crc32fast::hash(&hostile[40..]).to_le_bytes();
             hostile[12..16].copy_from_slice(&checksum);
-            if let Ok(automaton) = artifact::from_bytes(&hostile) {
+            if let Ok(automaton) = artifact::from_bytes(&hostile, &Limits::default()) {
                 loaded += 1;
                 let mut matcher = Matcher::new(Arc::new(automaton));
                 for _ in 0..8 {

@@ -445,7 +445,7 @@ fn an_expander_survives_its_bytes_and_refuses_others() {
     let limits = Limits::default();
     let mut grammar = json_schema::compile(schema, &JsonOptions::default(), &limits).unwrap();
     let bytes = grammar.expander.as_ref().unwrap().to_bytes();
-    grammar.expander = Some(json_schema::decode_expander(&bytes).unwrap());
+    grammar.expander = Some(json_schema::decode_expander(&bytes, &Limits::default()).unwrap());
     let automaton = Arc::new(TokenAutomaton::new(grammar, bytes_vocabulary(), limits).unwrap());
     assert!(accepts(&automaton, r#"{"a":[2],"x":3,"b":null}"#));
     assert!(!accepts(&automaton, r#"{"a":[3]}"#));
@@ -458,7 +458,7 @@ fn an_expander_survives_its_bytes_and_refuses_others() {
         }
         damaged.truncate(rng.random_range(0..=damaged.len() * 2));
         // Damage may also make another engine; it must only not panic or hang.
-        if let Ok(mut expander) = json_schema::decode_expander(&damaged) {
+        if let Ok(mut expander) = json_schema::decode_expander(&damaged, &Limits::default()) {
             let mut grammar = schemac::ir::Grammar::new(100_000);
             for family in 0..4 {
                 let family = schemac::FamilyId::new(family);

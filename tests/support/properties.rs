@@ -94,7 +94,7 @@ fn artifact_load_never_panics(data: &[u8]) {
             file
         }
     };
-    let Ok(automaton) = artifact::from_bytes(&file) else { return };
+    let Ok(automaton) = artifact::from_bytes(&file, &limits()) else { return };
     let mut matcher = Matcher::new(Arc::new(automaton));
     for _ in 0..6 {
         let _ = (matcher.is_accepting(), matcher.shortest_completion());

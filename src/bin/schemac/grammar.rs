@@ -60,7 +60,7 @@ fn compile_source(
     let limits = args.limits.limits()?;
     match GrammarSource::read(args, limits.source_bytes)? {
         GrammarSource::Artifact(bytes) => {
-            let compiled = load_artifact(&bytes)?;
+            let compiled = load_artifact(&bytes, &limits)?;
             if given {
                 let vocabulary: Arc<Vocabulary> = vocabulary()?;
                 check_fingerprint(&compiled, &vocabulary)?;
@@ -92,9 +92,9 @@ fn compile_text(
     }
 }
 
-fn load_artifact(bytes: &[u8]) -> Result<Compiled, Failure> {
+fn load_artifact(bytes: &[u8], limits: &Limits) -> Result<Compiled, Failure> {
     let start = Instant::now();
-    let automaton = Arc::new(artifact::from_bytes(bytes)?);
+    let automaton = Arc::new(artifact::from_bytes(bytes, limits)?);
     Ok(Compiled { automaton, language: None, time: start.elapsed() })
 }
 

@@ -30,7 +30,6 @@ struct Saved {
     document: Document,
     schemas: Schemas,
     options: JsonOptions,
-    limits: Limits,
     formulas: SavedFormulas,
     scopes: Vec<Box<[u32]>>,
     orders: Vec<Box<[NameId]>>,
@@ -52,7 +51,6 @@ pub(super) fn encode(engine: &Engine) -> Vec<u8> {
         document: program.document.clone(),
         schemas: program.schemas.clone(),
         options: program.options.clone(),
-        limits: program.limits.clone(),
         formulas: engine.formulas.save(),
         scopes: engine.formulas.scopes.save(),
         orders,
@@ -76,16 +74,19 @@ pub fn is_expander(bytes: &[u8]) -> bool {
 }
 
 /// Returns the expander of a JSON Schema from the bytes of [`crate::ir::Expander::to_bytes`]. The arena
-/// and the rules that it was saved with must be restored beside it.
+/// and the rules that it was saved with must be restored beside it. Expanding keeps to `limits`.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::Artifact`] if no engine of this version wrote these bytes.
-pub fn decode_expander(bytes: &[u8]) -> Result<Box<dyn crate::ir::Expander>, Error> {
-    Ok(Box::new(decode(bytes)?))
+pub fn decode_expander(
+    bytes: &[u8],
+    limits: &Limits,
+) -> Result<Box<dyn crate::ir::Expander>, Error> {
+    Ok(Box::new(decode(bytes, limits)?))
 }
 
-fn decode(bytes: &[u8]) -> Result<Engine, Error> {
+fn decode(bytes: &[u8], limits: &Limits) -> Result<Engine, Error> {
     let body = bytes.strip_prefix(MAGIC).ok_or_else(corrupted)?;
     let mut saved: Saved = postcard::from_bytes(body).map_err(|_| corrupted())?;
     saved.document.restore().ok_or_else(corrupted)?;
@@ -119,7 +120,7 @@ fn decode(bytes: &[u8]) -> Result<Engine, Error> {
         document: saved.document,
         schemas: saved.schemas,
         options: saved.options,
-        limits: saved.limits,
+        limits: limits.clone(),
     };
     let formulas = Formulas::restore(Arc::new(program), saved.formulas, saved.scopes);
     let mut engine = Engine::new(formulas.ok_or_else(corrupted)?);

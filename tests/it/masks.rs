@@ -411,21 +411,7 @@ fn length_and_pattern_decide_far_ahead() {
 #[test]
 fn quotients_of_large_vocabularies_equal_brute_force() {
     // Large enough that states with many live bytes are walked in quotient tries.
-    let mut rng = StdRng::seed_from_u64(7);
-    let alphabet: &[&str] =
-        &["a", "b", "c", "d", "1", "2", " ", "-", "\"", ",", ":", "}", "é", "日", "\\n", "\\\""];
-    let mut tokens: Vec<Token> = (0..=255_u8).map(|b| Token::Text([b].into())).collect();
-    for _ in 0..12_000 {
-        let length = rng.random_range(2..=6);
-        let text: String =
-            (0..length).map(|_| alphabet[rng.random_range(0..alphabet.len())]).collect();
-        // Some tokens end in the middle of a character.
-        let cut = rng.random_range(0..2).min(text.len() - 1);
-        tokens.push(Token::Text(text.as_bytes()[..text.len() - cut].into()));
-    }
-    tokens.push(Token::Special("end".into()));
-    let end = TokenId::from_index(tokens.len() - 1).unwrap();
-    let vocabulary = Arc::new(Vocabulary::new(tokens, [end]).unwrap());
+    let vocabulary = crate::schema_masks::made_vocabulary();
     let patterns = [
         "[a-d]+( [a-d]+){0,3}",
         "(\\w|é|-)*",

@@ -59,7 +59,7 @@ fn cases() -> Vec<(&'static str, Vec<String>)> {
 }
 
 /// A vocabulary in which many tokens mix letters, signs and quotes, and some end within a character.
-fn made_vocabulary() -> Arc<Vocabulary> {
+pub(crate) fn made_vocabulary() -> Arc<Vocabulary> {
     let mut rng = StdRng::seed_from_u64(11);
     let alphabet: &[&str] = &[
         "a", "b", "ab", "c", "d", "1", "2", " ", "-", "\"", ",", ":", "}", "é", "日", "\\n",

@@ -334,7 +334,8 @@ impl Grower {
 
     /// Returns the parts of regular members that agree on the byte, with the members' rests met.
     fn intersection(&mut self, members: &[ExprId]) -> Result<Vec<Part>, Error> {
-        let mut result: Vec<(ByteSet, Vec<ExprId>)> = vec![(ByteSet::ALL, Vec::new())];
+        let mut result: Vec<(ByteSet, SmallVec<[ExprId; 8]>)> =
+            vec![(ByteSet::ALL, SmallVec::new())];
         for &member in members {
             let parts = self.linear_of(member)?;
             let mut next = Vec::with_capacity(result.len());

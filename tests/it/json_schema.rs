@@ -147,6 +147,8 @@ fn random_outputs_of_every_keyword_are_valid() {
         r#"{"properties":{"a":{"type":"string"},"b":{}},"required":["b","z"],"additionalProperties":{"type":"integer"}}"#,
         r#"{"type":"object","patternProperties":{"^x":{"type":"integer"},"y$":{"minimum":3}},"additionalProperties":{"type":"null"}}"#,
         r#"{"type":"object","propertyNames":{"enum":["a","b","c"]},"minProperties":2,"maxProperties":2}"#,
+        r#"{"type":"object","properties":{"x":{"const":1}},"patternProperties":{"^[a-c]$":{"type":"null"},"^(?:b|de?)$":{"maximum":3}},"additionalProperties":false}"#,
+        r#"{"type":"object","propertyNames":{"pattern":"^(?:x|yz)?$"},"additionalProperties":{"type":"boolean"},"minProperties":1}"#,
         r#"{"type":"object","additionalProperties":{"type":"boolean"},"minProperties":2,"maxProperties":3}"#,
         r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"dependentRequired":{"a":["b"]},"dependentSchemas":{"b":{"properties":{"c":{"const":1}},"required":["c"]}}}"#,
         r#"{"oneOf":[{"properties":{"a":{"type":"integer"}},"required":["a"]},{"properties":{"b":{"type":"string"}},"required":["b"]}],"type":"object","additionalProperties":{"type":["integer","string"]}}"#,

@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use super::document::{Document, Kind};
 use super::formula::{Atom, FormulaId, Formulas};
 use super::names::NameId;
-use super::schema::{Keyword, NodeId, Type, id};
+use super::schema::{Keyword, NodeId, PatternId, Type, id};
 use super::split::Situated;
 use crate::error::Error;
 use crate::ir::chars;
@@ -182,6 +182,11 @@ impl Formulas {
                     let members = &program.schemas.members[id.index()];
                     events
                         .extend(members.properties.iter().map(|&(name, _)| Event::Declared(name)));
+                    let few = |&(pattern, _): &(PatternId, NodeId)| self.few_names(pattern);
+                    if members.patterns.iter().all(|pattern| !few(pattern).is_empty()) {
+                        let names = members.patterns.iter().flat_map(few);
+                        events.extend(names.map(|&name| Event::Declared(name)));
+                    }
                 }
                 Keyword::Values(values) => {
                     for &value in values.iter() {
@@ -206,12 +211,23 @@ impl Formulas {
                 Keyword::MemberNames(names) => {
                     let listed = self.listed_names(*names, scope)?;
                     events.extend(listed.into_iter().map(Event::Mentioned));
+                    for keyword in &program.schemas.node(*names).keywords {
+                        if let Keyword::Pattern(pattern) = *keyword {
+                            let few = self.few_names(pattern).iter();
+                            events.extend(few.map(|&name| Event::Mentioned(name)));
+                        }
+                    }
                 }
                 _ => {}
             }
             events.extend(self.in_place(keyword, scope).into_iter().map(Event::Schema));
         }
         Ok(events)
+    }
+
+    /// Returns the names that a pattern allows if they were found to be few.
+    fn few_names(&self, pattern: PatternId) -> &[NameId] {
+        &self.program.schemas.patterns[pattern.index()].few
     }
 
     /// Returns the names that `propertyNames` lists, if it does.

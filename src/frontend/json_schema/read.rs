@@ -7,6 +7,7 @@
 use hashbrown::HashMap;
 
 use super::document::{Kind, ValueId};
+use super::matching::Derivatives;
 use super::names::NameId;
 use super::number::{self, Bound, Decimal, NumberConstraint};
 use super::options::{Draft, Formats, JsonOptions};
@@ -18,8 +19,13 @@ use super::sources::{ResourceId, Sources};
 use crate::error::{Error, ErrorKind};
 use crate::frontend::ecma;
 use crate::frontend::json_schema::format;
-use crate::ir::{NotEnforced, UNBOUNDED};
-use crate::limits::{BudgetExceeded, Limits};
+use crate::ir::chars::Encoding;
+use crate::ir::{Arena, NotEnforced, UNBOUNDED};
+use crate::limits::{Budget, BudgetExceeded, Limits};
+
+/// Names that a pattern may allow to be listed, and the work that listing them may take.
+const FEW_NAMES: usize = 64;
+const LISTING_WORK: u32 = 4_096;
 
 /// Reads the schemas of `sources` that are reachable from `root`.
 pub(super) fn read(
@@ -276,6 +282,12 @@ impl Reader<'_, '_> {
                 Keyword::Members(self.members(place)?)
             }
             "propertyNames" if draft >= Draft::Draft6 => {
+                if let Some(pattern) = self.sources.document.member_named(value, "pattern")
+                    && let Kind::String(text) = self.sources.document.kind(pattern)
+                    && let Some(pattern) = self.pattern(text, pattern)?
+                {
+                    self.list_texts(pattern)?;
+                }
                 Keyword::MemberNames(self.node(value, resource))
             }
             "dependencies" => return self.dependencies(value, place).map(|()| true),
@@ -444,6 +456,11 @@ impl Reader<'_, '_> {
             }
         }
         let additional = member(self, "additionalProperties");
+        if additional.is_some_and(|value| self.sources.document.kind(value) == Kind::Bool(false)) {
+            for &(pattern, _) in &patterns {
+                self.list_texts(pattern)?;
+            }
+        }
         let additional = additional.map(|value| self.node(value, place.resource));
         self.schemas.members.push(Members::new(properties, patterns, additional));
         Ok(MembersId::at(self.schemas.members.len() - 1))
@@ -661,9 +678,30 @@ impl Reader<'_, '_> {
         };
         let exact = exact.map(|text| self.sources.document.names.intern(&text));
         let id = PatternId::at(self.schemas.patterns.len());
-        self.schemas.patterns.push(Pattern { text, value, exact });
+        self.schemas.patterns.push(Pattern { text, value, exact, few: Box::default() });
         self.by_pattern.insert(text, id);
         Ok(Some(id))
+    }
+
+    /// Lists the texts that a pattern of names matches if they are few, so that they have places in the
+    /// order of names: where no other names are allowed, it is known when none is left.
+    fn list_texts(&mut self, id: PatternId) -> Result<(), Error> {
+        let source = self.sources.document.names.get(self.schemas.patterns[id.index()].text);
+        let pattern = ecma::Pattern::parse(source, self.limits)?;
+        let mut arena = Arena::new(LISTING_WORK as usize);
+        // What cannot be listed within the bounds is not few.
+        let Ok(expr) = pattern.to_expr(&mut arena, Encoding::Utf8, self.limits) else {
+            return Ok(());
+        };
+        let mut budget = Budget::new("compile_work", u64::from(LISTING_WORK));
+        let texts = Derivatives::default().texts(&mut arena, expr, FEW_NAMES, &mut budget);
+        let texts = texts.into_iter().flatten().map(String::from_utf8);
+        let Ok(mut texts) = texts.collect::<Result<Vec<_>, _>>() else { return Ok(()) };
+        texts.sort_unstable();
+        let names = &mut self.sources.document.names;
+        let few = texts.iter().map(|text| names.intern(text)).collect();
+        self.schemas.patterns[id.index()].few = few;
+        Ok(())
     }
 
     fn format(&mut self, value: ValueId, place: &mut Place) -> Result<(), Error> {

@@ -159,7 +159,7 @@ impl Languages {
             return Ok(known);
         }
         let program = &formulas.program;
-        let pattern = program.schemas.patterns[id.index()];
+        let pattern = &program.schemas.patterns[id.index()];
         let text = program.document.names.get(pattern.text);
         let expr = ecma::Pattern::parse(text, &program.limits)
             .and_then(|parsed| parsed.to_expr(arena, encoding, &program.limits))

@@ -291,7 +291,7 @@ pub(super) struct Node {
 }
 
 /// A pattern: its text, and where it stands.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Pattern {
     /// The text.
     pub(super) text: NameId,
@@ -299,6 +299,8 @@ pub(super) struct Pattern {
     pub(super) value: ValueId,
     /// The only text that it matches, if it is as plain as `^abc$`.
     pub(super) exact: Option<NameId>,
+    /// The texts that it matches, sorted, if all names of some object must match it and they are few.
+    pub(super) few: Box<[NameId]>,
 }
 
 /// Where the dynamic anchors of the resources lead.
@@ -377,10 +379,12 @@ impl Schemas {
                     && members.additional.is_none_or(node)
             })
             && self.elements.iter().all(|e| list(&e.prefix) && e.rest.is_none_or(node))
-            && self
-                .patterns
-                .iter()
-                .all(|p| name(p.text) && value(p.value) && p.exact.is_none_or(name))
+            && self.patterns.iter().all(|p| {
+                name(p.text)
+                    && value(p.value)
+                    && p.exact.is_none_or(name)
+                    && p.few.iter().all(|&text| name(text))
+            })
             && self
                 .dynamic
                 .iter()

@@ -327,6 +327,23 @@ fn names_stand_in_declared_order_unless_any_is_asked_for() {
         &[r#"{"c":1,"z":1,"a":1,"b":1}"#, r#"{"z":1,"b":1}"#],
         &[r#"{"z":1,"a":1}"#, r#"{"z":1,"b":1,"z":1}"#, r#"{"z":1,"b":1,"c":1,"c":1}"#],
     );
+    // Few names of closed patterns stand as the pattern spells them, and are known to be used up.
+    let closed = r#"{"type":"object","patternProperties":{"^(yes|no)$":{"type":"integer"}},
+        "additionalProperties":false}"#;
+    let yes_no = r#"{"yes":1,"no":2}"#;
+    check(
+        closed,
+        &JsonOptions::default(),
+        &["{}", r#"{"no":1}"#, yes_no],
+        &[r#"{"no":1,"yes":2}"#],
+    );
+    for order in [PropertyOrder::Declared, PropertyOrder::Any] {
+        let options = JsonOptions::default().property_order(order);
+        let mut matcher = Matcher::new(automaton(closed, &options).unwrap());
+        matcher.accept_bytes(&yes_no.as_bytes()[..yes_no.len() - 1]).unwrap();
+        let legal = matcher.legal_bytes().unwrap();
+        assert!(legal.contains(&b'}') && !legal.contains(&b','), "{legal:?}");
+    }
 }
 
 #[test]

@@ -684,7 +684,9 @@ impl Reader<'_, '_> {
     }
 
     /// Lists the texts that a pattern of names matches if they are few, so that they have places in the
-    /// order of names: where no other names are allowed, it is known when none is left.
+    /// order of names: where no other names are allowed, it is known when none is left. They stand as
+    /// the pattern spells them (`yes` before `no` in `^(yes|no)$`), and those that it does not spell
+    /// after them, sorted.
     fn list_texts(&mut self, id: PatternId) -> Result<(), Error> {
         let source = self.sources.document.names.get(self.schemas.patterns[id.index()].text);
         let pattern = ecma::Pattern::parse(source, self.limits)?;
@@ -697,7 +699,7 @@ impl Reader<'_, '_> {
         let texts = Derivatives::default().texts(&mut arena, expr, FEW_NAMES, &mut budget);
         let texts = texts.into_iter().flatten().map(String::from_utf8);
         let Ok(mut texts) = texts.collect::<Result<Vec<_>, _>>() else { return Ok(()) };
-        texts.sort_unstable();
+        texts.sort_by_cached_key(|text| (source.find(text).unwrap_or(usize::MAX), text.clone()));
         let names = &mut self.sources.document.names;
         let few = texts.iter().map(|text| names.intern(text)).collect();
         self.schemas.patterns[id.index()].few = few;

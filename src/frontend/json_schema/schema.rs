@@ -299,7 +299,7 @@ pub(super) struct Pattern {
     pub(super) value: ValueId,
     /// The only text that it matches, if it is as plain as `^abc$`.
     pub(super) exact: Option<NameId>,
-    /// The texts that it matches, sorted, if all names of some object must match it and they are few.
+    /// The texts that it matches, in order, if all names of some object must match it and they are few.
     pub(super) few: Box<[NameId]>,
 }
 

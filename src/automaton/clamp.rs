@@ -16,7 +16,8 @@ use crate::ids::ExprId;
 use crate::ir::{Arena, Expr, UNBOUNDED};
 
 /// Derivatives that are looked at to tell how much room an intersection needs. Patterns of public
-/// schemas have some hundreds; one with more keeps its counters, and has more masks.
+/// schemas have fewer, but some that count words have more than a thousand. One with more keeps its
+/// counters, and has more masks.
 const DERIVATIVES: usize = 8_192;
 
 /// For expressions met before, a bound on the bytes of the shortest end of every derivative that has

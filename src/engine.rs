@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::frontend::gbnf;
 use crate::frontend::json_schema;
-use crate::frontend::json_schema::{JsonOptions, Retrieve};
+use crate::frontend::json_schema::{JsonOptions, KeywordReport, Retrieve};
 use crate::frontend::regex;
 use crate::ir::Grammar;
 use crate::limits::Limits;
@@ -92,8 +92,30 @@ impl Compiler {
     ///
     /// See [`json_schema::compile`] and [`TokenAutomaton::new`].
     pub fn compile_schema(&self, text: &str) -> Result<Arc<TokenAutomaton>, Error> {
-        let documents = self.documents.0.as_deref().map(|documents| documents as &dyn Retrieve);
-        self.finish(json_schema::compile_with(text, &self.json, &self.limits, documents)?)
+        self.finish(json_schema::compile_with(text, &self.json, &self.limits, self.retrieve())?)
+    }
+
+    /// Tells of every keyword of a JSON Schema what it became.
+    ///
+    /// ```
+    /// use schemac::{Compiler, Vocabulary};
+    ///
+    /// let compiler = Compiler::new(Vocabulary::embedded());
+    /// let reports = compiler.report_schema(r#"{"maxLength": 3, "title": "Code"}"#)?;
+    /// assert_eq!(reports[0].became, "strings of 0 to 3 characters");
+    /// assert_eq!(reports[1].became, "an annotation");
+    /// # Ok::<(), schemac::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`json_schema::report`].
+    pub fn report_schema(&self, text: &str) -> Result<Vec<KeywordReport>, Error> {
+        json_schema::report(text, &self.json, &self.limits, self.retrieve())
+    }
+
+    fn retrieve(&self) -> Option<&dyn Retrieve> {
+        self.documents.0.as_deref().map(|documents| documents as &dyn Retrieve)
     }
 
     /// Compiles the JSON Schema that `schemars` derives for a Rust type, so that every output can be

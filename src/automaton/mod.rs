@@ -3,12 +3,14 @@
 
 mod clamp;
 mod linear;
+mod prove;
 mod snapshot;
 mod solve;
 mod states;
 mod threads;
 
 pub use linear::Action;
+pub use prove::Proof;
 pub use snapshot::AutomatonSnapshot;
 pub use states::{Automaton, Move, Row};
 pub use threads::{

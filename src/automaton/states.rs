@@ -25,8 +25,8 @@ pub struct Automaton {
 }
 
 #[derive(Debug)]
-struct Growth {
-    grower: Grower,
+pub(super) struct Growth {
+    pub(super) grower: Grower,
     ids: HashMap<ExprId, StateId, foldhash::fast::RandomState>,
 }
 
@@ -256,7 +256,7 @@ impl Automaton {
         look(&self.lock().grower.grammar)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Growth> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Growth> {
         // A panic while growing leaves memo tables that are each either absent or complete.
         self.grower.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -423,20 +423,5 @@ impl Class {
         };
         let records = moves.len() == 1 && moves[0].action == Action::Record;
         Self { simple, records, moves }
-    }
-}
-
-impl Grower {
-    /// Returns the error for a grammar that has no text, with the reason if its front end finds one.
-    fn unsatisfiable(self) -> Error {
-        let mut has_text = |grammar: Grammar| {
-            let (start, limits) = (grammar.start, self.limits.clone());
-            Self::new(grammar, limits).live(start).ok()
-        };
-        let reason = self.grammar.expander.as_ref().and_then(|e| e.conflict(&mut has_text));
-        reason.unwrap_or_else(|| {
-            let text = "nothing satisfies this grammar, so nothing could be generated";
-            Error::new(crate::ErrorKind::Unsatisfiable, text)
-        })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::Error;
+use crate::error::{Error, Location};
 use crate::ids::{ExprId, FamilyId, RuleId};
 use crate::ir::Arena;
 
@@ -17,8 +17,8 @@ pub struct Grammar {
     pub start: ExprId,
     /// Expands [`crate::ir::Expr::Lazy`], if there is any.
     pub expander: Option<Box<dyn Expander>>,
-    /// Constraints that were loosened on request, for reports.
-    pub not_enforced: Vec<NotEnforced>,
+    /// Where the grammar departs from its source, on request; for reports.
+    pub departures: Vec<Departure>,
 }
 
 /// A rule: a name for messages, and what it stands for.
@@ -30,15 +30,38 @@ pub struct Rule {
     pub body: Option<ExprId>,
 }
 
-/// A constraint that a grammar does not enforce although its source asks for it.
+/// A place where a grammar departs on request from what its source says by the standard: it asks for less,
+/// or for more.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct NotEnforced {
+pub struct Departure {
     /// JSON Pointer of the keyword.
     pub pointer: String,
     /// The keyword.
     pub keyword: String,
     /// Why.
     pub reason: String,
+}
+
+/// A part of a source that may be absent from a text: an optional member, a branch, an element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Which parts stand at one place of the source: one of these must have a text.
+    pub group: u32,
+    /// Where it stands, if it stands in a source with places.
+    pub place: Option<Location>,
+    /// What it is, in words that a sentence can begin with.
+    pub what: String,
+    /// The texts with this part in them; there is some if this has a text.
+    pub expr: ExprId,
+}
+
+/// The parts of a source.
+#[derive(Clone, Debug, Default)]
+pub struct Parts {
+    /// Those that were found.
+    pub parts: Vec<Part>,
+    /// Why there may be more: for each place that was not looked into, what spent its budget.
+    pub unknown: Vec<Error>,
 }
 
 /// Expands the members of rule families: data (parameters) with an interpreter, so that a grammar
@@ -67,12 +90,29 @@ pub trait Expander: fmt::Debug + Send {
         Ok(Liveness::Expand)
     }
 
-    /// Returns an error that says which parts of the source leave no text together, given that its grammar
-    /// has none. `has_text` tells whether a grammar has a text, or `None` if that takes too much work.
+    /// Returns the parts of the source that may be absent from a text, to be proved to be in some.
+    ///
+    /// The default is none.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Expander::expand`].
+    fn parts(&mut self, scope: &mut Scope<'_>) -> Result<Parts, Error> {
+        let _ = scope;
+        Ok(Parts::default())
+    }
+
+    /// Returns an error that says which keywords of the source leave no text together, given that its
+    /// grammar has none, or none with the part of this number in [`Expander::parts`]. `has_text`
+    /// tells whether a grammar has a text, or `None` if that takes too much work.
     ///
     /// The default is `None`: it cannot be told.
-    fn conflict(&self, has_text: &mut dyn FnMut(Grammar) -> Option<bool>) -> Option<Error> {
-        let _ = has_text;
+    fn conflict(
+        &self,
+        part: Option<usize>,
+        has_text: &mut dyn FnMut(Grammar) -> Option<bool>,
+    ) -> Option<Error> {
+        let _ = (part, has_text);
         None
     }
 
@@ -132,7 +172,7 @@ impl Grammar {
             rules: Vec::new(),
             start: Arena::EMPTY,
             expander: None,
-            not_enforced: Vec::new(),
+            departures: Vec::new(),
         }
     }
 
@@ -149,7 +189,7 @@ impl Clone for Grammar {
             rules: self.rules.clone(),
             start: self.start,
             expander: self.expander.as_ref().map(|e| e.boxed_clone()),
-            not_enforced: self.not_enforced.clone(),
+            departures: self.departures.clone(),
         }
     }
 }

@@ -10,6 +10,6 @@ mod snapshot;
 
 pub use crate::byteset::ByteSet;
 pub use arena::{Arena, Expr, Facts, TERMINATORS, UNBOUNDED};
-pub use grammar::{Expander, Grammar, Liveness, NotEnforced, Rule, Scope};
+pub use grammar::{Departure, Expander, Grammar, Liveness, Part, Parts, Rule, Scope};
 pub use progression::Progression;
 pub use snapshot::GrammarSnapshot;

@@ -7,7 +7,7 @@ use hashbrown::HashSet;
 
 use crate::error::{Error, ErrorKind};
 use crate::ids::{ExprId, RuleId};
-use crate::ir::{Arena, Expander, Expr, Grammar, NotEnforced, Rule, progression};
+use crate::ir::{Arena, Departure, Expander, Expr, Grammar, Rule, progression};
 
 /// A grammar as stored: expressions in the order of their ids, rules, and the expander's parameters.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
@@ -19,7 +19,7 @@ pub struct GrammarSnapshot {
     rules: Vec<Rule>,
     start: ExprId,
     expander: Option<Vec<u8>>,
-    not_enforced: Vec<NotEnforced>,
+    departures: Vec<Departure>,
 }
 
 impl Grammar {
@@ -33,7 +33,7 @@ impl Grammar {
             rules: self.rules.clone(),
             start: self.start,
             expander: self.expander.as_ref().map(|expander| expander.to_bytes()),
-            not_enforced: self.not_enforced.clone(),
+            departures: self.departures.clone(),
         }
     }
 }
@@ -86,7 +86,7 @@ impl GrammarSnapshot {
             return Err(damaged("a rule's body is out of range"));
         }
         let expander = self.expander.map(|bytes| decode(&bytes)).transpose()?;
-        Ok(Grammar { arena, rules, start: self.start, expander, not_enforced: self.not_enforced })
+        Ok(Grammar { arena, rules, start: self.start, expander, departures: self.departures })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::automaton::AutomatonSnapshot;
 use crate::error::{Error, ErrorKind};
 use crate::ids::{StateId, TokenId};
-use crate::ir::{Expander, NotEnforced};
+use crate::ir::{Departure, Expander};
 use crate::limits::Limits;
 use crate::mask::{Form, TokenMask};
 use crate::token::local::Local;
@@ -17,7 +17,7 @@ use crate::vocab::{Trie, VocabularySnapshot};
 pub struct TokenAutomatonSnapshot {
     pub(crate) vocabulary: VocabularySnapshot,
     pub(crate) automaton: AutomatonSnapshot,
-    pub(crate) not_enforced: Vec<NotEnforced>,
+    pub(crate) departures: Vec<Departure>,
     /// Dense words that several masks share.
     pub(crate) bases: Vec<Vec<u64>>,
     pub(crate) locals: Vec<LocalSnapshot>,
@@ -151,7 +151,7 @@ impl TokenAutomatonSnapshot {
         Ok(crate::token::TokenAutomaton::restore(
             automaton,
             Arc::new(vocabulary),
-            self.not_enforced,
+            self.departures,
             locals,
             self.rests,
         ))

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::automaton::{self, Automaton, Configuration, Stack, Thread};
 use crate::error::Error;
 use crate::ids::{StateId, TokenId};
-use crate::ir::{Grammar, NotEnforced};
+use crate::ir::{Departure, Grammar};
 use crate::limits::{Budget, Limits};
 use crate::mask::TokenMask;
 use crate::token::local::{self, Local, LocalAndBelow};
@@ -34,7 +34,7 @@ type Map<K, V> = RwLock<HashMap<K, V, foldhash::fast::RandomState>>;
 pub struct TokenAutomaton {
     automaton: Automaton,
     vocabulary: Arc<Vocabulary>,
-    not_enforced: Vec<NotEnforced>,
+    departures: Vec<Departure>,
     /// Local masks by state and rests.
     locals: Map<LocalId, Entry>,
     /// Tries of rests; number 0 stands for the vocabulary's own.
@@ -101,22 +101,18 @@ impl TokenAutomaton {
         vocabulary: Arc<Vocabulary>,
         limits: Limits,
     ) -> Result<Self, Error> {
-        let not_enforced = std::mem::take(&mut grammar.not_enforced);
+        let departures = std::mem::take(&mut grammar.departures);
         let automaton = Automaton::new(grammar, limits)?;
-        Ok(Self::over(automaton, vocabulary, not_enforced))
+        Ok(Self::over(automaton, vocabulary, departures))
     }
 
     /// Returns the token automaton without a mask yet.
-    fn over(
-        automaton: Automaton,
-        vocabulary: Arc<Vocabulary>,
-        not_enforced: Vec<NotEnforced>,
-    ) -> Self {
+    fn over(automaton: Automaton, vocabulary: Arc<Vocabulary>, departures: Vec<Departure>) -> Self {
         let end_mask = TokenMask::from_ids(vocabulary.len(), vocabulary.end_tokens().to_vec());
         Self {
             automaton,
             vocabulary,
-            not_enforced,
+            departures,
             locals: Map::default(),
             rests: RwLock::default(),
             total: Map::default(),
@@ -141,8 +137,8 @@ impl TokenAutomaton {
 
     /// Returns the constraints that were loosened on request.
     #[must_use]
-    pub fn not_enforced(&self) -> &[NotEnforced] {
-        &self.not_enforced
+    pub fn departures(&self) -> &[Departure] {
+        &self.departures
     }
 
     /// Returns what the automaton has grown to so far.
@@ -309,7 +305,7 @@ impl TokenAutomaton {
         TokenAutomatonSnapshot {
             vocabulary: self.vocabulary.snapshot(),
             automaton: self.automaton.snapshot(),
-            not_enforced: self.not_enforced.clone(),
+            departures: self.departures.clone(),
             bases: bases.words,
             locals,
             rests: read(&self.rests).tries.iter().map(|trie| (**trie).clone()).collect(),
@@ -320,11 +316,11 @@ impl TokenAutomaton {
     pub(crate) fn restore(
         automaton: Automaton,
         vocabulary: Arc<Vocabulary>,
-        not_enforced: Vec<NotEnforced>,
+        departures: Vec<Departure>,
         locals: Vec<(LocalKey, Local)>,
         rests: Vec<Trie>,
     ) -> Self {
-        let restored = Self::over(automaton, vocabulary, not_enforced);
+        let restored = Self::over(automaton, vocabulary, departures);
         for trie in rests {
             restored.intern_rests(trie);
         }

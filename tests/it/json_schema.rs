@@ -32,12 +32,12 @@ fn automaton_with(
     Ok(Arc::new(TokenAutomaton::new(grammar, bytes_vocabulary(), limits)?))
 }
 
-fn automaton(schema: &str, options: &JsonOptions) -> Result<Arc<TokenAutomaton>, Error> {
+pub(crate) fn automaton(schema: &str, options: &JsonOptions) -> Result<Arc<TokenAutomaton>, Error> {
     automaton_with(schema, options, None)
 }
 
 /// Returns whether `text` is a complete output; an error of the engine fails the test.
-fn accepts(automaton: &Arc<TokenAutomaton>, text: &str) -> bool {
+pub(crate) fn accepts(automaton: &Arc<TokenAutomaton>, text: &str) -> bool {
     let mut matcher = Matcher::new(automaton.clone());
     match matcher.accept_bytes(text.as_bytes()) {
         Ok(()) => matcher.is_accepting().unwrap(),
@@ -48,7 +48,7 @@ fn accepts(automaton: &Arc<TokenAutomaton>, text: &str) -> bool {
 
 /// Checks what a schema accepts and refuses.
 #[track_caller]
-fn check(schema: &str, options: &JsonOptions, accepted: &[&str], refused: &[&str]) {
+pub(crate) fn check(schema: &str, options: &JsonOptions, accepted: &[&str], refused: &[&str]) {
     let automaton = automaton(schema, options).unwrap_or_else(|error| panic!("{schema}: {error}"));
     let shown = &schema[..schema.len().min(500)];
     for text in accepted {
@@ -403,11 +403,11 @@ fn errors_name_the_keyword_and_its_place() {
 }
 
 #[test]
-fn what_is_not_enforced_on_request_is_listed() {
+fn what_is_departures_on_request_is_listed() {
     let schema = r#"{"properties":{"a":{"format":"colour"},"b":{"not":{"uniqueItems":true}}}}"#;
     let automaton = automaton(schema, &JsonOptions::default().lenient(true)).unwrap();
     let listed: Vec<_> =
-        automaton.not_enforced().iter().map(|n| (n.pointer.as_str(), n.keyword.as_str())).collect();
+        automaton.departures().iter().map(|n| (n.pointer.as_str(), n.keyword.as_str())).collect();
     assert_eq!(
         listed,
         [("/properties/a/format", "format"), ("/properties/b/not/uniqueItems", "uniqueItems")]

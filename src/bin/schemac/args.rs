@@ -138,6 +138,11 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     pub lines: bool,
 
+    /// Prove that every member, element and branch that may be absent can be there. Without a text,
+    /// that is all.
+    #[arg(long)]
+    pub prove: bool,
+
     /// How many legal tokens to show.
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     pub tokens: usize,
@@ -208,6 +213,10 @@ pub(crate) struct ExplainArgs {
     /// How many legal tokens to show.
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     pub tokens: usize,
+
+    /// How many keywords of a schema to show.
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    pub keywords: usize,
 }
 
 #[derive(Args, Debug)]

@@ -1,4 +1,5 @@
-//! `schemac check`: whether a text matches a grammar, where it stops, and what would be legal there.
+//! `schemac check`: whether a text matches a grammar, where it stops, and what would be legal there;
+//! and whether every part of the grammar can be in some text.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,12 +16,18 @@ use crate::exit::{Failure, MISMATCH};
 use crate::grammar;
 use crate::legal::Legal;
 use crate::output::Output;
+use crate::proved::Proved;
 use crate::source;
 
 /// Runs the command.
 pub(crate) fn run(args: &CheckArgs, output: Output) -> Result<ExitCode, Failure> {
     let compiled = grammar::compile(&args.grammar)?;
     let mut all = true;
+    if args.prove {
+        let proof = Proved::of(&compiled)?;
+        all &= proof.is_complete();
+        output.result(|| proof.to_text(output.colors_results()), || proof.to_json())?;
+    }
     for text in texts(args)? {
         let verdict = Verdict::of(&compiled.automaton, &text.text, args.tokens)?;
         all &= verdict.matches();
@@ -36,6 +43,9 @@ pub(crate) fn run(args: &CheckArgs, output: Output) -> Result<ExitCode, Failure>
 fn texts(args: &CheckArgs) -> Result<Vec<SourceText>, Failure> {
     if let Some(text) = &args.text {
         return Ok(vec![SourceText { name: "text".to_owned(), text: text.clone() }]);
+    }
+    if args.prove && args.text_file.is_none() && !args.lines {
+        return Ok(Vec::new());
     }
     let path = args.text_file.as_deref().unwrap_or(Path::new("-"));
     let mut text = source::read_text(path, usize::MAX)?;

@@ -13,6 +13,7 @@ use crate::exit::Failure;
 use crate::grammar::{self, Compiled};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::proved::Proved;
 
 /// Runs the command.
 pub(crate) fn run(args: &CompileArgs, output: Output) -> Result<ExitCode, Failure> {
@@ -29,9 +30,10 @@ pub(crate) fn run(args: &CompileArgs, output: Output) -> Result<ExitCode, Failur
         }
     };
     let seconds = start.elapsed().as_secs_f64();
+    let proved = if args.lazy { None } else { Some(Proved::of(&compiled)?) };
     let bytes = artifact::save(&compiled.automaton, &path)?;
-    let report = Report { path: &path, bytes, seconds, explored, compiled: &compiled };
-    output.result(|| report.to_text(), || report.to_json())?;
+    let report = Report { path: &path, bytes, seconds, explored, proved, compiled: &compiled };
+    output.result(|| report.to_text(output.colors_results()), || report.to_json())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -51,11 +53,12 @@ struct Report<'a> {
     /// How long exploring took.
     seconds: f64,
     explored: Option<PrecomputeReport>,
+    proved: Option<Proved<'a>>,
     compiled: &'a Compiled,
 }
 
 impl Report<'_> {
-    fn to_text(&self) -> String {
+    fn to_text(&self, color: bool) -> String {
         let automaton = &self.compiled.automaton;
         let explored = match &self.explored {
             None => "lazy: masks are computed in use".to_owned(),
@@ -79,8 +82,11 @@ impl Report<'_> {
             self.bytes,
             self.compiled.time.as_secs_f64() * 1e3,
         );
-        for entry in automaton.not_enforced() {
-            text += &format!("not enforced: `#{}`: {}\n", entry.pointer, entry.reason);
+        for entry in automaton.departures() {
+            text += &format!("departs: `#{}`: {}\n", entry.pointer, entry.reason);
+        }
+        if let Some(proved) = &self.proved {
+            text += &proved.to_text(color);
         }
         text
     }
@@ -91,9 +97,10 @@ impl Report<'_> {
             "bytes": self.bytes,
             "compile_us": self.compiled.time.as_secs_f64() * 1e6,
             "explored": self.explored,
+            "proved": self.proved.as_ref().map(Proved::to_json),
             "automaton": self.compiled.automaton.stats(),
             "fingerprint": self.compiled.automaton.vocabulary().fingerprint().to_string(),
-            "not_enforced": self.compiled.automaton.not_enforced(),
+            "departures": self.compiled.automaton.departures(),
         })
     }
 }

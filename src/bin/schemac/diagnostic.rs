@@ -200,15 +200,21 @@ fn headline(part: Part<'_, '_>, text: &str) -> Range<usize> {
     })
 }
 
-/// Returns the error as the JSON object of reports: `kind`, `pointer`, `span`, `message`.
+/// Returns the error as the JSON object of reports: `kind`, `pointer`, `span`, `message`, and the
+/// pointers `related` of other places that take part.
 pub(crate) fn to_json(error: &Error) -> Value {
     let span = match error.location() {
         Some(Location::Text(span) | Location::PointerText(_, span)) => json!(span),
         _ => Value::Null,
     };
+    let pointers = error.related().iter().filter_map(|location| match location {
+        Location::Pointer(pointer) | Location::PointerText(pointer, _) => Some(pointer.as_str()),
+        _ => None,
+    });
     json!({
         "kind": error.kind().name(),
         "pointer": error.pointer(),
+        "related": pointers.collect::<Vec<_>>(),
         "span": span,
         "message": error.message(),
     })
@@ -285,11 +291,13 @@ mod tests {
     }
 
     #[test]
-    fn json_has_kind_pointer_span_and_message() {
-        let error = Error::new(ErrorKind::Syntax, "odd").at(Location::Text(Span::new("ab", 1, 2)));
+    fn json_has_kind_places_and_message() {
+        let error = Error::new(ErrorKind::Syntax, "odd")
+            .at(Location::Text(Span::new("ab", 1, 2)))
+            .related_to(Location::Pointer("/a".to_owned()));
         assert_eq!(
             to_json(&error).to_string(),
-            r#"{"kind":"syntax","pointer":null,"span":{"start":1,"end":2,"line":1,"column":2},"message":"odd"}"#
+            r#"{"kind":"syntax","pointer":null,"related":["/a"],"span":{"start":1,"end":2,"line":1,"column":2},"message":"odd"}"#
         );
     }
 }

@@ -13,7 +13,8 @@ use crate::diagnostic::{self, Diagnostic, SourceText};
 pub(crate) const HELP: &str = "\
 Exit codes:
   0   done; for `check`, the text matches; for `suite`, all cases are right
-  1   the text does not match, a case is not right, a tokenizer disagrees with itself
+  1   the text does not match, something was not proved, a case is not right, a tokenizer
+      disagrees with itself
   2   the command line is wrong
   3   the grammar was refused
   4   a file, vocabulary, model or artifact cannot be used

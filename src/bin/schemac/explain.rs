@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use schemac::StepError;
+use schemac::frontend::json_schema::{KeywordReport, Status};
 use schemac::token::Matcher;
+use schemac::{Compiler, StepError};
 use serde_json::{Value, json};
 
 use crate::args::ExplainArgs;
@@ -33,6 +34,8 @@ pub(crate) fn run(args: &ExplainArgs, output: Output) -> Result<ExitCode, Failur
         legal: Legal::at(&mut matcher, args.tokens)?,
         completion: matcher.shortest_completion()?,
         choices: choices(args, &compiled),
+        keywords: keywords(args, &compiled)?,
+        shown: args.keywords,
         compiled: &compiled,
     };
     output.result(|| explanation.to_text(), || explanation.to_json())?;
@@ -48,9 +51,24 @@ fn choices(args: &ExplainArgs, compiled: &Compiled) -> Value {
     }
 }
 
+/// Returns what became of the keywords of a schema.
+fn keywords(args: &ExplainArgs, compiled: &Compiled) -> Result<Vec<KeywordReport>, Failure> {
+    match (compiled.language, &compiled.source) {
+        (Some(Language::Schema), Some(source)) => {
+            let vocabulary = Arc::clone(compiled.automaton.vocabulary());
+            let compiler = Compiler::new(vocabulary).limits(args.grammar.limits.limits()?);
+            Ok(args.grammar.json.apply(compiler)?.report_schema(&source.text)?)
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
 struct Explanation<'a> {
     compiled: &'a Compiled,
     choices: Value,
+    keywords: Vec<KeywordReport>,
+    /// How many keywords to show.
+    shown: usize,
     at: &'a str,
     /// How many bytes of `at` are legal, if not all.
     stopped_at: Option<usize>,
@@ -89,9 +107,10 @@ impl Explanation<'_> {
                 choices.iter().map(|(name, value)| format!("{name} {value}")).collect();
             lines.push(format!("choices: {}", words.join(", ").replace('"', "")));
         }
-        for entry in automaton.not_enforced() {
-            lines.push(format!("not enforced: `#{}`: {}", entry.pointer, entry.reason));
+        for entry in automaton.departures() {
+            lines.push(format!("departs: `#{}`: {}", entry.pointer, entry.reason));
         }
+        lines.extend(self.keyword_lines());
         let at = &self.at.as_bytes()[..self.stopped_at.unwrap_or(self.at.len())];
         lines.push(match (at, self.stopped_at) {
             ([], None) => "at the start:".to_owned(),
@@ -101,6 +120,29 @@ impl Explanation<'_> {
         lines.extend(self.legal.to_lines().into_iter().map(|line| format!("  {line}")));
         lines.push(format!("  shortest completion: {}", describe::text(&self.completion)));
         lines.join("\n") + "\n"
+    }
+
+    /// Returns a line for each keyword, in columns.
+    fn keyword_lines(&self) -> Vec<String> {
+        let shown = &self.keywords[..self.keywords.len().min(self.shown)];
+        let width = shown.iter().map(|k| k.pointer.chars().count()).max().unwrap_or(0).min(60);
+        let line = |keyword: &KeywordReport| {
+            let size = keyword.expressions.map_or(String::new(), |n| format!(", {n} expressions"));
+            let verb = match keyword.status {
+                Status::Enforced => "",
+                Status::Departs => "departs: ",
+                _ => "- ",
+            };
+            format!("  #{:width$}  {verb}{}{size}", keyword.pointer, keyword.became)
+        };
+        let mut lines: Vec<_> = shown.iter().map(line).collect();
+        if !lines.is_empty() {
+            lines.insert(0, "keywords:".to_owned());
+        }
+        if shown.len() < self.keywords.len() {
+            lines.push(format!("  and {} more", self.keywords.len() - shown.len()));
+        }
+        lines
     }
 
     fn to_json(&self) -> Value {
@@ -116,7 +158,8 @@ impl Explanation<'_> {
             "compile_us": self.compiled.time.as_secs_f64() * 1e6,
             "automaton": automaton.stats(),
             "choices": self.choices,
-            "not_enforced": automaton.not_enforced(),
+            "keywords": self.keywords,
+            "departures": automaton.departures(),
             "at": self.at,
             "stopped_at": self.stopped_at,
             "legal": self.legal.to_json(),

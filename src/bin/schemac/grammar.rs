@@ -9,7 +9,7 @@ use schemac::vocab::{EndToken, LoadOptions, Loaded, load};
 use schemac::{Compiler, Error, ErrorKind, Limits, TokenId, Vocabulary, artifact};
 
 use crate::args::{GrammarArgs, VocabularyArgs};
-use crate::diagnostic::SourceText;
+use crate::diagnostic::{self, SourceText};
 use crate::exit::Failure;
 use crate::progress::Progress;
 use crate::source::{GrammarSource, Language};
@@ -20,6 +20,8 @@ pub(crate) struct Compiled {
     pub automaton: Arc<TokenAutomaton>,
     /// The language, unless the grammar comes from an artifact.
     pub language: Option<Language>,
+    /// The text of the grammar, unless it comes from an artifact.
+    pub source: Option<SourceText>,
     /// How long compiling or loading took, without reading files.
     pub time: Duration,
 }
@@ -28,6 +30,14 @@ impl Compiled {
     /// Returns what the grammar was, for people.
     pub(crate) fn kind(&self) -> &'static str {
         self.language.map_or("artifact", Language::name)
+    }
+
+    /// Returns an error about the grammar as a report.
+    pub(crate) fn error_text(&self, error: &Error, color: bool) -> String {
+        match &self.source {
+            Some(source) => diagnostic::of_error(error, source).render(source, color),
+            None => format!("{error}\n"),
+        }
     }
 
     /// Returns the number of rules so far.
@@ -80,14 +90,16 @@ fn compile_text(
     language: Language,
     source: SourceText,
 ) -> Result<Compiled, Failure> {
-    let compiler = Compiler::new(vocabulary).limits(limits).json_options(args.json.options());
+    let compiler = args.json.apply(Compiler::new(vocabulary).limits(limits))?;
     let progress = Progress::start("compiling", None);
     let start = Instant::now();
     let result = compile_with(&compiler, language, &source.text);
     let time = start.elapsed();
     drop(progress);
     match result {
-        Ok(automaton) => Ok(Compiled { automaton, language: Some(language), time }),
+        Ok(automaton) => {
+            Ok(Compiled { automaton, language: Some(language), source: Some(source), time })
+        }
         Err(error) => Err(Failure::Library(error, Some(source))),
     }
 }
@@ -95,7 +107,7 @@ fn compile_text(
 fn load_artifact(bytes: &[u8], limits: &Limits) -> Result<Compiled, Failure> {
     let start = Instant::now();
     let automaton = Arc::new(artifact::from_bytes(bytes, limits)?);
-    Ok(Compiled { automaton, language: None, time: start.elapsed() })
+    Ok(Compiled { automaton, language: None, source: None, time: start.elapsed() })
 }
 
 fn check_fingerprint(compiled: &Compiled, vocabulary: &Vocabulary) -> Result<(), Failure> {

@@ -1,14 +1,17 @@
 //! The options of JSON, the same for every command that compiles.
 
-use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use schemac::Compiler;
+use schemac::frontend::json_schema::number::IntegerSpelling;
 use schemac::frontend::json_schema::{
-    Draft, Escapes, Formats, JsonOptions, PropertyOrder, Retrieve, Whitespace,
+    Draft, Escapes, Formats, JsonOptions, PropertyOrder, Vocabularies, Whitespace,
 };
+
+use crate::documents::DocumentArgs;
+use crate::exit::Failure;
 
 /// How JSON Schemas are read, and how JSON is written.
 #[derive(Args, Clone, Debug)]
@@ -36,9 +39,9 @@ pub(crate) struct JsonArgs {
     pub escapes: Escapes,
 
     /// What `format` does: it is enforced and an unknown one refused; it is enforced where it is
-    /// known; it says nothing.
+    /// known; it is enforced where the standard defines it; it says nothing.
     #[arg(long, value_name = "POLICY", default_value = "assert",
-          value_parser = PossibleValuesParser::new(["assert", "assert-known", "annotate"]).map(formats))]
+          value_parser = PossibleValuesParser::new(["assert", "assert-known", "assert-standard", "annotate"]).map(formats))]
     pub formats: Formats,
 
     /// The draft of schemas that do not name theirs.
@@ -46,10 +49,20 @@ pub(crate) struct JsonArgs {
           value_parser = PossibleValuesParser::new(["4", "6", "7", "2019-09", "2020-12"]).map(draft))]
     pub draft: Option<Draft>,
 
-    /// Where other documents are that schemas refer to: addresses that begin with URI are files in
-    /// FOLDER. May be given several times. Nothing is fetched.
-    #[arg(long, value_name = "URI=FOLDER", value_parser = documents)]
-    pub documents: Vec<(String, PathBuf)>,
+    #[command(flatten)]
+    pub documents: DocumentArgs,
+
+    /// How integers are written: as digits; or also with a fraction of zeros, `1.0`; or also with an
+    /// exponent, `1e2`.
+    #[arg(long, value_name = "STYLE", default_value = "digits",
+          value_parser = PossibleValuesParser::new(["digits", "fraction", "scientific"]).map(integers))]
+    pub integers: IntegerSpelling,
+
+    /// What becomes of meta-schemas, and of vocabularies that one requires, which are not known: they
+    /// are an error, or assert nothing and are reported.
+    #[arg(long, value_name = "POLICY", default_value = "known",
+          value_parser = PossibleValuesParser::new(["known", "any"]).map(vocabularies))]
+    pub vocabularies: Vocabularies,
 
     /// Leave out what cannot be enforced exactly, and report it, instead of refusing the schema.
     #[arg(long)]
@@ -87,6 +100,7 @@ fn formats(name: String) -> Formats {
     match name.as_str() {
         "annotate" => Formats::Annotate,
         "assert-known" => Formats::AssertKnown,
+        "assert-standard" => Formats::AssertStandard,
         _ => Formats::Assert,
     }
 }
@@ -104,38 +118,30 @@ pub(crate) fn draft_named(name: &str) -> Option<Draft> {
     })
 }
 
-fn documents(text: &str) -> Result<(String, PathBuf), String> {
-    let (uri, folder) = text.rsplit_once('=').ok_or("expected URI=FOLDER")?;
-    Ok((uri.to_owned(), PathBuf::from(folder)))
+fn integers(name: String) -> IntegerSpelling {
+    match name.as_str() {
+        "fraction" => IntegerSpelling::Fraction,
+        "scientific" => IntegerSpelling::Scientific,
+        _ => IntegerSpelling::Digits,
+    }
+}
+
+fn vocabularies(name: String) -> Vocabularies {
+    if name == "any" { Vocabularies::Any } else { Vocabularies::Known }
 }
 
 fn draft(name: String) -> Draft {
     draft_named(&name).unwrap_or(Draft::Draft202012)
 }
 
-/// Folders with the documents of some addresses.
-struct Folders(Vec<(String, PathBuf)>);
-
-impl Retrieve for Folders {
-    fn retrieve(&self, uri: &str) -> Option<String> {
-        let mut places = self.0.iter();
-        places.find_map(|(start, folder)| {
-            let rest = Path::new(uri.strip_prefix(start)?.trim_start_matches('/'));
-            // An address does not lead out of its folder.
-            let inside = rest.components().all(|part| matches!(part, Component::Normal(_)));
-            inside.then(|| std::fs::read_to_string(folder.join(rest)).ok())?
-        })
-    }
-}
-
 impl JsonArgs {
-    /// Returns the compiler with these options.
-    pub(crate) fn apply(&self, compiler: Compiler) -> Compiler {
+    /// Returns the compiler with these options and documents.
+    pub(crate) fn apply(&self, compiler: Compiler) -> Result<Compiler, Failure> {
         let compiler = compiler.json_options(self.options());
-        if self.documents.is_empty() {
-            return compiler;
+        match self.documents.read()? {
+            Some(documents) => Ok(compiler.documents(Arc::new(documents))),
+            None => Ok(compiler),
         }
-        compiler.documents(Arc::new(Folders(self.documents.clone())))
     }
 
     /// Returns the options of the library.
@@ -149,6 +155,8 @@ impl JsonArgs {
             .whitespace(whitespace)
             .escapes(self.escapes)
             .formats(self.formats)
+            .integers(self.integers)
+            .vocabularies(self.vocabularies)
             .lenient(self.lenient)
             .closed_objects(self.closed_objects)
             .one_of_as_any_of(self.one_of_as_any_of);
@@ -183,38 +191,21 @@ mod tests {
     #[test]
     fn every_option_reaches_the_library() {
         let args = "--property-order any --whitespace pretty --indent 4 --escapes canonical \
-                    --formats assert-known --draft 2019-09 --lenient --closed-objects \
+                    --formats assert-known --draft 2019-09 --integers scientific \
+                    --vocabularies any --lenient --closed-objects \
                     --one-of-as-any-of";
         let expected = JsonOptions::default()
             .property_order(PropertyOrder::Any)
             .whitespace(Whitespace::Pretty(4))
             .escapes(Escapes::Canonical)
             .formats(Formats::AssertKnown)
+            .integers(IntegerSpelling::Scientific)
+            .vocabularies(Vocabularies::Any)
             .draft(Draft::Draft201909)
             .lenient(true)
             .closed_objects(true)
             .one_of_as_any_of(true);
         assert_eq!(options(&args.split_whitespace().collect::<Vec<_>>()), expected);
-    }
-
-    #[test]
-    fn documents_are_found_inside_their_folder_only() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let line = Line::try_parse_from([
-            "x",
-            "--documents",
-            &format!("http://a.example/x={}", root.join("schemas").display()),
-        ]);
-        let folders = Folders(line.unwrap().json.documents);
-        assert!(folders.retrieve("http://a.example/x/person.json").is_some());
-        for outside in [
-            "http://a.example/x/../Cargo.toml",
-            "http://b.example/person.json",
-            "http://a.example/x/no.json",
-        ] {
-            assert_eq!(folders.retrieve(outside), None, "{outside}");
-        }
-        assert!(Line::try_parse_from(["x", "--documents", "folder"]).is_err());
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(super) struct Facts {
     pub(super) live: Vec<bool>,
     /// By rule: live calls from rules that the start rule needs.
     pub(super) uses: Vec<usize>,
+    /// By rule: has a text.
+    pub(super) productive: Vec<bool>,
 }
 
 /// Analyses the rules that `start` needs.
@@ -42,7 +44,7 @@ pub(super) fn analyse(
     let (needed, uses) = needed(syntax, &live, start);
     let first = first(syntax, &live, &nullable.nodes);
     refuse_left_recursion(syntax, &first, &needed)?;
-    Ok(Facts { nullable: nullable.rules, live, uses })
+    Ok(Facts { nullable: nullable.rules, live, uses, productive: productive.rules })
 }
 
 /// The nodes and rules for which a property holds.

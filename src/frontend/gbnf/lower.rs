@@ -50,6 +50,13 @@ pub(super) fn lower(
     };
     lowering.callees_first(start)?;
     lowering.grammar.start = lowering.reference(start);
+    // Rules without a text are in none; a proof tells of them.
+    for (rule, _) in syntax.rules.iter().zip(&facts.productive).filter(|(_, has_text)| !**has_text)
+    {
+        let mut scope = grammar.scope();
+        let id = scope.declare(rule.name);
+        scope.define(id, Arena::EMPTY);
+    }
     Ok(())
 }
 

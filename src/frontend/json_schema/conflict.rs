@@ -9,8 +9,10 @@ use hashbrown::HashSet;
 
 use super::document::ValueId;
 use super::engine::Engine;
-use super::program::Program;
-use super::schema::{Keyword, NodeId};
+use super::formula::{Atom, Formula};
+use super::program::{Program, Scopes};
+use super::proof::Question;
+use super::schema::{Keyword, Node, NodeId};
 use crate::error::{Error, ErrorKind, Location};
 use crate::ir::Grammar;
 use crate::limits::Limits;
@@ -24,18 +26,32 @@ const MOST: usize = 100;
 /// So many keywords are named.
 const NAMED: usize = 8;
 
+/// The schema that is in question.
+#[derive(Clone, Copy)]
+struct Root {
+    node: NodeId,
+    /// Whether its own keywords stay.
+    fixed: bool,
+}
+
 /// A keyword by its schema and its position there.
 type Place = (NodeId, usize);
 
 impl Engine {
     /// Returns an error that names keywords which nothing satisfies together, given that nothing
-    /// satisfies the schema; `None` if the work is too much.
+    /// satisfies the schema, or the question about a part of it; `None` if the work is too much.
     pub(super) fn find_conflict(
         &self,
+        question: Option<&Question>,
         has_text: &mut dyn FnMut(Grammar) -> Option<bool>,
     ) -> Option<Error> {
-        let program = &self.formulas.program;
-        let mut kept = candidates(program);
+        let mut program = Program::clone(&self.formulas.program);
+        let root = match question {
+            None => Root { node: NodeId::at(0), fixed: false },
+            Some(question) => Root { node: self.ask(question, &mut program)?, fixed: true },
+        };
+        let program = &program;
+        let mut kept = candidates(program, root);
         let mut questions = QUESTIONS;
         let mut size = kept.len().next_power_of_two();
         while size > 0 {
@@ -44,7 +60,7 @@ impl Engine {
                 questions -= 1;
                 let to = kept.len().min(from + size);
                 let fewer: Vec<Place> = [&kept[..from], &kept[to..]].concat();
-                if !fewer.is_empty() && has_text(only(program, &fewer)?) == Some(false) {
+                if !fewer.is_empty() && has_text(only(program, root, &fewer)?) == Some(false) {
                     kept = fewer;
                 } else {
                     from = to;
@@ -55,19 +71,45 @@ impl Engine {
         // Where the questions did not suffice, most of what is left takes no part.
         (kept.len() <= MOST).then(|| error(program, &kept))
     }
+
+    /// Adds a schema to `program` that is satisfied where the answer to the question is yes; `None` if
+    /// none plainly is.
+    fn ask(&self, question: &Question, program: &mut Program) -> Option<NodeId> {
+        let mut keywords = Vec::new();
+        let mut place = None;
+        for part in self.formulas.conjuncts(question.goal) {
+            let &Formula::Literal { atom, positive } = self.formulas.get(part) else { return None };
+            let &Atom::Schema(node, scope) = self.formulas.atom(atom) else { return None };
+            if scope != Scopes::empty() {
+                return None;
+            }
+            place = place.or(Some(node));
+            keywords.push(if positive {
+                Keyword::AllOf([node].into())
+            } else {
+                Keyword::Not(node)
+            });
+        }
+        keywords.extend(question.demand.keywords());
+        let Node { value, resource, .. } = *program.schemas.node(place?);
+        program.schemas.nodes.push(Node { value, resource, keywords: keywords.into() });
+        Some(NodeId::at(program.schemas.nodes.len() - 1))
+    }
 }
 
 /// Returns the keywords that apply to the value or a part of it unnegated.
-fn candidates(program: &Program) -> Vec<Place> {
+fn candidates(program: &Program, root: Root) -> Vec<Place> {
     let mut seen: HashSet<NodeId, foldhash::fast::RandomState> = HashSet::default();
     let mut found = Vec::new();
-    let mut pending = vec![NodeId::at(0)];
+    let mut pending = vec![root.node];
     while let Some(id) = pending.pop() {
         if !seen.insert(id) {
             continue;
         }
         for (position, keyword) in program.schemas.node(id).keywords.iter().enumerate() {
-            found.push((id, position));
+            if id != root.node || !root.fixed {
+                found.push((id, position));
+            }
             match keyword {
                 Keyword::AllOf(parts) | Keyword::AnyOf(parts) => pending.extend(parts),
                 Keyword::Ref(node)
@@ -96,10 +138,10 @@ fn candidates(program: &Program) -> Vec<Place> {
     found
 }
 
-/// Returns the grammar of a program whose candidates are `kept` only.
-fn only(program: &Program, kept: &[Place]) -> Option<Grammar> {
+/// Returns the grammar of a schema whose candidates are `kept` only.
+fn only(program: &Program, root: Root, kept: &[Place]) -> Option<Grammar> {
     let mut program = program.clone();
-    for (node, position) in candidates(&program).into_iter().rev() {
+    for (node, position) in candidates(&program, root).into_iter().rev() {
         if kept.binary_search(&(node, position)).is_err() {
             let keywords = &mut program.schemas.nodes[node.index()].keywords;
             let mut left = std::mem::take(keywords).into_vec();
@@ -108,7 +150,7 @@ fn only(program: &Program, kept: &[Place]) -> Option<Grammar> {
         }
     }
     program.limits = Limits { compile_work: WORK, ..program.limits };
-    super::grammar_of(program).ok()
+    super::grammar_of(program, root.node).ok()
 }
 
 fn error(program: &Program, kept: &[Place]) -> Error {
@@ -117,7 +159,7 @@ fn error(program: &Program, kept: &[Place]) -> Error {
     for &(node, position) in kept {
         let node = program.schemas.node(node);
         let Some(keyword) = node.keywords.get(position) else { continue };
-        let names = names(keyword).iter();
+        let names = keyword.names().iter();
         let found = places.len();
         places
             .extend(names.filter_map(|&n| Some((document.member_named(node.value, n)?, Some(n)))));
@@ -144,39 +186,4 @@ fn error(program: &Program, kept: &[Place]) -> Error {
         error = if i == 0 { error.at(place) } else { error.related_to(place) };
     }
     error
-}
-
-/// Returns the names that a keyword may have in the text.
-fn names(keyword: &Keyword) -> &'static [&'static str] {
-    match keyword {
-        Keyword::Never | Keyword::Unenforced => &[],
-        Keyword::Type(_) => &["type"],
-        Keyword::Values(_) => &["enum", "const"],
-        Keyword::Number(_) => {
-            &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format"]
-        }
-        Keyword::Length { .. } => &["minLength", "maxLength"],
-        Keyword::Pattern(_) => &["pattern"],
-        Keyword::Format(_) => &["format"],
-        Keyword::Members(_) => &["properties", "patternProperties", "additionalProperties"],
-        Keyword::Required(_) => &["required"],
-        Keyword::MemberCount { .. } => &["minProperties", "maxProperties"],
-        Keyword::MemberNames(_) => &["propertyNames"],
-        Keyword::DependentRequired(_) => &["dependentRequired", "dependencies"],
-        Keyword::DependentSchemas(_) => &["dependentSchemas", "dependencies"],
-        Keyword::UnevaluatedMembers(_) => &["unevaluatedProperties"],
-        Keyword::Elements(_) => &["prefixItems", "items", "additionalItems"],
-        Keyword::ElementCount { .. } => &["minItems", "maxItems"],
-        Keyword::Unique => &["uniqueItems"],
-        Keyword::Contains(_) => &["contains", "minContains", "maxContains"],
-        Keyword::UnevaluatedElements(_) => &["unevaluatedItems"],
-        Keyword::AllOf(_) => &["allOf"],
-        Keyword::AnyOf(_) => &["anyOf"],
-        Keyword::OneOf(_) => &["oneOf", "anyOf"],
-        Keyword::Not(_) => &["not"],
-        Keyword::If { .. } => &["if", "then", "else"],
-        Keyword::Ref(_) => &["$ref", "$recursiveRef", "$dynamicRef"],
-        Keyword::DynamicRef { .. } => &["$dynamicRef"],
-        Keyword::RecursiveRef(_) => &["$recursiveRef"],
-    }
 }

@@ -13,13 +13,14 @@ use super::matching::Derivatives;
 use super::names::NameId;
 use super::options::{Escapes, Whitespace};
 use super::order::{Order, OrderId, Orders};
+use super::proof::Question;
 use super::scalar::Languages;
 use super::schema::{Keyword, Type, id};
 use super::space::Spaces;
 use crate::error::Error;
 use crate::ids::{ExprId, FamilyId, RuleId};
 use crate::ir::chars::Encoding;
-use crate::ir::{Arena, Expander, Grammar, Liveness, Scope};
+use crate::ir::{Arena, Expander, Grammar, Liveness, Parts, Scope};
 use crate::limits::Budget;
 
 pub(super) type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -185,6 +186,8 @@ pub(super) struct Engine {
     pub(super) derivatives: Derivatives,
     /// Which tests of names can be passed together.
     pub(super) combinations: Map<Box<[ExprId]>, Vec<u64>>,
+    /// What was asked when the parts were listed.
+    pub(super) questions: Vec<Question>,
 }
 
 impl Engine {
@@ -201,6 +204,7 @@ impl Engine {
             languages: Languages::default(),
             derivatives: Derivatives::default(),
             combinations: Map::default(),
+            questions: Vec::new(),
         }
     }
 
@@ -427,8 +431,20 @@ impl Expander for Engine {
         Ok(liveness)
     }
 
-    fn conflict(&self, has_text: &mut dyn FnMut(Grammar) -> Option<bool>) -> Option<Error> {
-        self.find_conflict(has_text)
+    fn parts(&mut self, scope: &mut Scope<'_>) -> Result<Parts, Error> {
+        self.find_parts(scope)
+    }
+
+    fn conflict(
+        &self,
+        part: Option<usize>,
+        has_text: &mut dyn FnMut(Grammar) -> Option<bool>,
+    ) -> Option<Error> {
+        let question = part.map(|part| self.questions.get(part));
+        match question {
+            Some(None) => None,
+            question => self.find_conflict(question.flatten(), has_text),
+        }
     }
 
     fn boxed_clone(&self) -> Box<dyn Expander> {

@@ -317,7 +317,7 @@ impl Engine {
     /// Returns the names that the schema does not mention, with their quotes, in classes that pass the
     /// same tests, each with what the formula says after one of them. Impossible classes are left out
     /// where that is plain.
-    fn others(
+    pub(super) fn others(
         &mut self,
         object: &Object,
         scope: &mut Scope<'_>,

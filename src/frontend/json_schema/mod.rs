@@ -29,7 +29,9 @@ mod options;
 mod order;
 mod outcomes;
 mod program;
+mod proof;
 mod read;
+mod report;
 mod scalar;
 mod schema;
 mod sources;
@@ -39,11 +41,12 @@ mod split;
 use std::sync::Arc;
 
 pub use codec::{decode_expander, is_expander};
-pub use options::{Draft, Escapes, Formats, JsonOptions, PropertyOrder, Whitespace};
+pub use options::{Draft, Escapes, Formats, JsonOptions, PropertyOrder, Vocabularies, Whitespace};
+pub use report::{KeywordReport, Status};
 pub use sources::Retrieve;
 
 use crate::error::Error;
-use crate::ir::{Grammar, NotEnforced};
+use crate::ir::{Departure, Grammar};
 use crate::limits::Limits;
 
 /// Compiles the JSON Schema `text`.
@@ -61,7 +64,7 @@ use crate::limits::Limits;
 ///
 /// let schema = r#"{"type": "object", "properties": {"age": {"type": "integer", "minimum": 0}}}"#;
 /// let grammar = compile(schema, &JsonOptions::default(), &schemac::Limits::default())?;
-/// assert!(grammar.not_enforced.is_empty());
+/// assert!(grammar.departures.is_empty());
 /// # Ok::<(), schemac::Error>(())
 /// ```
 pub fn compile(text: &str, options: &JsonOptions, limits: &Limits) -> Result<Grammar, Error> {
@@ -79,30 +82,58 @@ pub fn compile_with(
     limits: &Limits,
     retrieve: Option<&dyn Retrieve>,
 ) -> Result<Grammar, Error> {
-    let (mut sources, root) =
-        sources::Sources::new(text, options.draft, options.lenient, retrieve, limits)?;
-    let (schemas, mut not_enforced) = read::read(&mut sources, root, options, limits)?;
+    let (formulas, _, departures) = read_and_check(text, options, limits, retrieve)?;
+    let mut grammar = grammar(formulas, schema::NodeId::at(0))?;
+    grammar.departures = departures;
+    Ok(grammar)
+}
+
+/// Tells of every keyword of the JSON Schema `text`, and of the documents that it refers to as far as
+/// they are reached, what it became.
+///
+/// # Errors
+///
+/// Those of [`compile`].
+pub fn report(
+    text: &str,
+    options: &JsonOptions,
+    limits: &Limits,
+    retrieve: Option<&dyn Retrieve>,
+) -> Result<Vec<KeywordReport>, Error> {
+    let (formulas, drafts, departures) = read_and_check(text, options, limits, retrieve)?;
+    report::report(formulas, drafts, &departures)
+}
+
+/// Reads a schema and the documents that it refers to; returns what can be enforced, the drafts of the
+/// resources, and the departures from the standard.
+fn read_and_check(
+    text: &str,
+    options: &JsonOptions,
+    limits: &Limits,
+    retrieve: Option<&dyn Retrieve>,
+) -> Result<(formula::Formulas, Vec<Draft>, Vec<Departure>), Error> {
+    let (mut sources, root) = sources::Sources::new(text, options, retrieve, limits)?;
+    let (schemas, mut departures) = read::read(&mut sources, root, options, limits)?;
+    let drafts = sources.drafts();
     let program = program::Program {
         document: sources.into_document(),
         schemas,
         options: options.clone(),
         limits: limits.clone(),
     };
-    let formulas = checked(program, &mut not_enforced)?;
-    let mut grammar = grammar(formulas)?;
-    grammar.not_enforced = not_enforced;
-    Ok(grammar)
+    let formulas = checked(program, &mut departures)?;
+    Ok((formulas, drafts, departures))
 }
 
-/// Returns the grammar of a program in which everything can be enforced.
-fn grammar_of(program: program::Program) -> Result<Grammar, Error> {
-    grammar(formula::Formulas::new(Arc::new(program)))
+/// Returns the grammar of one schema of a program in which everything can be enforced.
+fn grammar_of(program: program::Program, root: schema::NodeId) -> Result<Grammar, Error> {
+    grammar(formula::Formulas::new(Arc::new(program)), root)
 }
 
-fn grammar(formulas: formula::Formulas) -> Result<Grammar, Error> {
+fn grammar(formulas: formula::Formulas, root: schema::NodeId) -> Result<Grammar, Error> {
     let mut grammar = Grammar::new(formulas.program.limits.expressions);
     let mut engine = engine::Engine::new(formulas);
-    let goal = engine.formulas.root_goal();
+    let goal = engine.formulas.schema(root, program::Scopes::empty());
     engine.translate_patterns(&mut grammar.arena)?;
     grammar.start = engine.call(&mut grammar.scope(), goal, engine::Level::default());
     grammar.expander = Some(Box::new(engine));
@@ -110,10 +141,11 @@ fn grammar(formulas: formula::Formulas) -> Result<Grammar, Error> {
     Ok(grammar)
 }
 
-/// Returns the formulas of a program in which everything can be enforced, or is listed as not enforced.
+/// Returns the formulas of a program in which everything can be enforced, or is listed among the
+/// departures.
 fn checked(
     mut program: program::Program,
-    not_enforced: &mut Vec<NotEnforced>,
+    departures: &mut Vec<Departure>,
 ) -> Result<formula::Formulas, Error> {
     let mut formulas = formula::Formulas::new(Arc::new(program.clone()));
     formulas.check_cycles()?;
@@ -134,7 +166,7 @@ fn checked(
             }
         }
         let (keyword, reason) = ("uniqueItems".to_owned(), elements::NOT_UNIQUE.to_owned());
-        not_enforced.push(NotEnforced { pointer, keyword, reason });
+        departures.push(Departure { pointer, keyword, reason });
     }
     Ok(formula::Formulas::new(Arc::new(program)))
 }

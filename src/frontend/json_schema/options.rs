@@ -1,6 +1,8 @@
 //! The choices that the standard leaves open, with their defaults, and the switches that depart from
 //! it on request.
 
+use super::number::IntegerSpelling;
+
 /// An edition of the JSON Schema standard.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
@@ -109,11 +111,27 @@ pub enum Formats {
     /// It is enforced; a format that is not known, or cannot be enforced, is an error.
     #[default]
     Assert,
-    /// As [`Formats::Assert`], but formats that the standard does not define are annotations, and
-    /// reported.
+    /// It is enforced where it is known; others are annotations, and reported.
     AssertKnown,
+    /// It is enforced where the standard defines it; others, those of OpenAPI too, are annotations, and
+    /// reported.
+    AssertStandard,
     /// It is an annotation.
     Annotate,
+}
+
+/// What becomes of a vocabulary that a meta-schema requires, or a meta-schema that is not known.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Vocabularies {
+    /// It is an error: nobody knows what it asserts.
+    #[default]
+    Known,
+    /// It asserts nothing, and is reported.
+    Any,
 }
 
 /// The choices of compiling a JSON Schema.
@@ -139,8 +157,12 @@ pub struct JsonOptions {
     pub escapes: Escapes,
     /// What `format` does. Default [`Formats::Assert`].
     pub formats: Formats,
+    /// How integers are written. Default [`IntegerSpelling::Digits`].
+    pub integers: IntegerSpelling,
+    /// What becomes of unknown vocabularies. Default [`Vocabularies::Known`].
+    pub vocabularies: Vocabularies,
     /// Whether what cannot be enforced exactly is left out and listed in
-    /// [`crate::ir::Grammar::not_enforced`]. Default no: it is an error.
+    /// [`crate::ir::Grammar::departures`]. Default no: it is an error.
     pub lenient: bool,
     /// A departure from the standard: an object whose schema declares members, and does not say
     /// which others it takes, takes none. Default no.
@@ -182,6 +204,20 @@ impl JsonOptions {
     #[must_use]
     pub const fn formats(mut self, formats: Formats) -> Self {
         self.formats = formats;
+        self
+    }
+
+    /// Sets [`JsonOptions::integers`].
+    #[must_use]
+    pub const fn integers(mut self, spelling: IntegerSpelling) -> Self {
+        self.integers = spelling;
+        self
+    }
+
+    /// Sets [`JsonOptions::vocabularies`].
+    #[must_use]
+    pub const fn vocabularies(mut self, vocabularies: Vocabularies) -> Self {
+        self.vocabularies = vocabularies;
         self
     }
 

@@ -11,6 +11,9 @@ use super::schema::{Type, TypeSet};
 use crate::error::Error;
 use crate::limits::BudgetExceeded;
 
+/// Of more goals that are neither few values nor entangled, not every combination is a case.
+const MOST_DECIDED: usize = 4;
+
 /// A goal for the value, and the formula about what follows it.
 pub(super) type Outcome = (FormulaId, FormulaId);
 
@@ -90,7 +93,10 @@ impl Formulas {
         // What is only about the value holds in every case, and may decide the rest.
         let (about, rest): (Vec<_>, Vec<_>) = parts.iter().partition(|&&p| !self.contents(p).other);
         if about.is_empty() {
-            return self.decide(goal, formula, pending);
+            return match self.guessable(&rest)? {
+                Some(at) => self.guess(goal, &rest, at, pending),
+                None => self.decide(goal, formula, pending),
+            };
         }
         let about = self.and(&about);
         let goal = self.with_goal(goal, about)?;
@@ -100,6 +106,46 @@ impl Formulas {
         let rest = self.and(&rest);
         let rest = self.assume(goal, rest, None)?;
         pending.push((goal, rest));
+        Ok(())
+    }
+
+    /// Returns the place of the only one of `parts` that is about the value, if it is a disjunction of so
+    /// many goals, none of few values, that deciding them would leave too many cases.
+    fn guessable(&mut self, parts: &[FormulaId]) -> Result<Option<usize>, Error> {
+        let mut valued = (0..parts.len()).filter(|&i| self.contents(parts[i]).value);
+        let (Some(at), None) = (valued.next(), valued.next()) else { return Ok(None) };
+        if self.contents(parts[at]).entangled || !matches!(self.get(parts[at]), Formula::Or(_)) {
+            return Ok(None);
+        }
+        let mut goals = 0;
+        for (atom, ..) in self.atoms_of(parts[at]) {
+            if let Atom::Value(goal) = *self.atom(atom) {
+                if self.is_finite(goal)? {
+                    return Ok(None);
+                }
+                goals += 1;
+            }
+        }
+        Ok((goals > MOST_DECIDED).then_some(at))
+    }
+
+    /// Splits the disjunction at a place of a conjunction.
+    fn guess(
+        &mut self,
+        goal: FormulaId,
+        parts: &[FormulaId],
+        at: usize,
+        pending: &mut Vec<Outcome>,
+    ) -> Result<(), Error> {
+        let mut cases = Vec::new();
+        if let Formula::Or(branches) = self.get(parts[at]).clone() {
+            self.branch_parts(goal, &branches, &mut cases);
+        }
+        for (goal, case) in cases {
+            let mut whole = parts.to_vec();
+            whole[at] = case;
+            pending.push((goal, self.and(&whole)));
+        }
         Ok(())
     }
 

@@ -237,7 +237,8 @@ impl Languages {
             }
         }
         if required.is_some() || !forbidden.is_empty() {
-            let required = required.unwrap_or_default();
+            let mut required = required.unwrap_or_default();
+            required.integer_spelling = formulas.program.options.integers;
             let limits = &formulas.program.limits;
             all.push(number::conjunction(arena, &required, &forbidden, limits)?);
         }

@@ -279,6 +279,48 @@ pub(super) enum Keyword {
     Unenforced,
 }
 
+impl Keyword {
+    /// Returns the names that the keyword may have in the text of a schema.
+    pub(super) const fn names(&self) -> &'static [&'static str] {
+        match self {
+            Self::Never | Self::Unenforced => &[],
+            Self::Type(_) => &["type"],
+            Self::Values(_) => &["enum", "const"],
+            Self::Number(_) => &[
+                "minimum",
+                "maximum",
+                "exclusiveMinimum",
+                "exclusiveMaximum",
+                "multipleOf",
+                "format",
+            ],
+            Self::Length { .. } => &["minLength", "maxLength"],
+            Self::Pattern(_) => &["pattern"],
+            Self::Format(_) => &["format"],
+            Self::Members(_) => &["properties", "patternProperties", "additionalProperties"],
+            Self::Required(_) => &["required"],
+            Self::MemberCount { .. } => &["minProperties", "maxProperties"],
+            Self::MemberNames(_) => &["propertyNames"],
+            Self::DependentRequired(_) => &["dependentRequired", "dependencies"],
+            Self::DependentSchemas(_) => &["dependentSchemas", "dependencies"],
+            Self::UnevaluatedMembers(_) => &["unevaluatedProperties"],
+            Self::Elements(_) => &["prefixItems", "items", "additionalItems"],
+            Self::ElementCount { .. } => &["minItems", "maxItems"],
+            Self::Unique => &["uniqueItems"],
+            Self::Contains(_) => &["contains", "minContains", "maxContains"],
+            Self::UnevaluatedElements(_) => &["unevaluatedItems"],
+            Self::AllOf(_) => &["allOf"],
+            Self::AnyOf(_) => &["anyOf"],
+            Self::OneOf(_) => &["oneOf", "anyOf"],
+            Self::Not(_) => &["not"],
+            Self::If { .. } => &["if", "then", "else"],
+            Self::Ref(_) => &["$ref", "$recursiveRef", "$dynamicRef"],
+            Self::DynamicRef { .. } => &["$dynamicRef"],
+            Self::RecursiveRef(_) => &["$recursiveRef"],
+        }
+    }
+}
+
 /// A schema.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Node {

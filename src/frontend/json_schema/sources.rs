@@ -15,8 +15,9 @@ use hashbrown::HashMap;
 use super::document::{Document, Kind, ValueId};
 use super::meta;
 use super::names::NameId;
-use super::options::Draft;
+use super::options::{Draft, JsonOptions, Vocabularies};
 use crate::error::{Error, ErrorKind, Location};
+use crate::ir::Departure;
 use crate::limits::Limits;
 
 /// Finds the other documents that a schema refers to.
@@ -90,8 +91,9 @@ pub(super) struct Sources<'a> {
     roots: HashMap<ValueId, ResourceId>,
     anchors: HashMap<(ResourceId, NameId), Anchor>,
     dynamic: bool,
-    draft: Option<Draft>,
-    lenient: bool,
+    options: &'a JsonOptions,
+    /// Where the meta-schemas ask for what is not enforced.
+    pub(super) departures: Vec<(ValueId, Departure)>,
     retrieve: Option<&'a dyn Retrieve>,
     limits: &'a Limits,
 }
@@ -130,8 +132,7 @@ impl<'a> Sources<'a> {
     /// Returns the sources of the one schema `text`, and its root.
     pub(super) fn new(
         text: &str,
-        draft: Option<Draft>,
-        lenient: bool,
+        options: &'a JsonOptions,
         retrieve: Option<&'a dyn Retrieve>,
         limits: &'a Limits,
     ) -> Result<(Self, ValueId), Error> {
@@ -142,8 +143,8 @@ impl<'a> Sources<'a> {
             roots: HashMap::new(),
             anchors: HashMap::new(),
             dynamic: false,
-            draft,
-            lenient,
+            options,
+            departures: Vec::new(),
             retrieve,
             limits,
         };
@@ -154,6 +155,11 @@ impl<'a> Sources<'a> {
     /// Returns the values, when all schemas are read.
     pub(super) fn into_document(self) -> Document {
         self.document
+    }
+
+    /// Returns the drafts of the resources.
+    pub(super) fn drafts(&self) -> Vec<Draft> {
+        self.resources.iter().map(|resource| resource.draft).collect()
     }
 
     /// Returns the resource number `id`.
@@ -190,7 +196,7 @@ impl<'a> Sources<'a> {
 
     fn load(&mut self, text: &str, uri: &str) -> Result<ValueId, Error> {
         let root = self.document.parse(text, self.limits)?;
-        let draft = self.draft.unwrap_or(Draft::Draft202012);
+        let draft = self.options.draft.unwrap_or(Draft::Draft202012);
         self.add_resource(root, uri.to_owned(), draft)?;
         self.scan(root)?;
         Ok(root)
@@ -228,10 +234,11 @@ impl<'a> Sources<'a> {
         }
         let text = self.retrieve.and_then(|r| r.retrieve(uri.strip_suffix('#').unwrap_or(&uri)));
         let Some(text) = text else {
-            if self.lenient {
+            let message = "the meta-schema in `$schema` is of no known draft, and was not given";
+            if self.takes_any_vocabulary() {
+                self.departs(value, "$schema", message.to_owned());
                 return Ok((outer, Vocabulary::ALL));
             }
-            let message = "the meta-schema in `$schema` is of no known draft, and was not given";
             return Err(
                 Error::new(ErrorKind::UnresolvedReference, message).at(self.location(value))
             );
@@ -254,16 +261,30 @@ impl<'a> Sources<'a> {
             match last {
                 "validation" if standard => vocabulary.validation = true,
                 "applicator" if standard => vocabulary.applicator = true,
-                _ if standard || meta.kind(required) != Kind::Bool(true) || self.lenient => {}
+                _ if standard || meta.kind(required) != Kind::Bool(true) => {}
                 _ => {
                     let kind = ErrorKind::UnsupportedKeyword { keyword: "$vocabulary".into() };
                     let message =
                         format!("the meta-schema requires the unknown vocabulary `{name}`");
+                    if self.takes_any_vocabulary() {
+                        self.departs(value, "$schema", message);
+                        continue;
+                    }
                     return Err(Error::new(kind, message).at(self.location(value)));
                 }
             }
         }
         Ok((draft, vocabulary))
+    }
+
+    fn takes_any_vocabulary(&self) -> bool {
+        self.options.lenient || self.options.vocabularies == Vocabularies::Any
+    }
+
+    fn departs(&mut self, value: ValueId, keyword: &str, reason: String) {
+        let pointer = self.document.pointer(value);
+        let keyword = keyword.to_owned();
+        self.departures.push((value, Departure { pointer, keyword, reason }));
     }
 
     /// Registers every resource and anchor below `root`, which is a resource already.

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &SuiteArgs, output: Output) -> Result<ExitCode, Failure>
     warm_up(loaded.vocabulary());
     let json = args.json.options();
     let compiler = Compiler::new(Arc::clone(loaded.vocabulary())).limits(args.limits.limits()?);
-    let compiler = args.json.apply(compiler);
+    let compiler = args.json.apply(compiler)?;
     let patience = Duration::from_secs(args.case_seconds);
     let runner = Runner { compiler, encoder: Arc::clone(loaded.encoder()), json, patience };
     let chosen = |case: &Result<Case, Malformed>| match (case, &args.filter) {

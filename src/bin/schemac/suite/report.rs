@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use schemac::ir::NotEnforced;
+use schemac::ir::Departure;
 use serde_json::{Map, Value, json};
 
 use crate::suite::distribution::{Distribution, micros};
@@ -22,7 +22,7 @@ pub(crate) struct CaseReport {
     pub tests: Vec<TestReport>,
     /// Why there is no grammar to test.
     pub error: Option<CaseError>,
-    pub not_enforced: Vec<NotEnforced>,
+    pub departures: Vec<Departure>,
     pub expect_error: bool,
     pub policy: bool,
 }
@@ -93,7 +93,7 @@ impl CaseReport {
             json!({ "kind": error.kind, "pointer": error.pointer, "message": error.message })
         });
         object.insert("error".to_owned(), json!(error));
-        object.insert("not_enforced".to_owned(), json!(self.not_enforced));
+        object.insert("departures".to_owned(), json!(self.departures));
         for (name, set) in [("expect_error", self.expect_error), ("policy", self.policy)] {
             if set {
                 object.insert(name.to_owned(), json!(true));
@@ -129,8 +129,8 @@ impl CaseReport {
         } else if self.expect_error {
             out.push_str("      compiled, although an error is expected\n");
         }
-        for entry in &self.not_enforced {
-            let _ = writeln!(out, "      not enforced: `#{}`: {}", entry.pointer, entry.reason);
+        for entry in &self.departures {
+            let _ = writeln!(out, "      departs: `#{}`: {}", entry.pointer, entry.reason);
         }
         for (index, test) in self.tests.iter().enumerate().filter(|(_, test)| !test.is_right()) {
             let kind = if test.valid { "valid" } else { "invalid" };
@@ -171,7 +171,7 @@ pub(crate) struct Summary {
     policy: usize,
     policy_right: usize,
     policy_wrong: Wrong,
-    not_enforced: usize,
+    departures: usize,
     masks: Vec<Duration>,
     first_masks: Vec<Duration>,
 }
@@ -191,7 +191,7 @@ impl Summary {
         self.policy += usize::from(case.policy);
         self.policy_right += usize::from(case.policy && right);
         self.panics += usize::from(case.is_panic());
-        self.not_enforced += usize::from(!case.not_enforced.is_empty());
+        self.departures += usize::from(!case.departures.is_empty());
         match &case.error {
             Some(error) => *self.compile_errors.entry(error.kind.clone()).or_default() += 1,
             None => self.compiled += 1,
@@ -230,7 +230,7 @@ impl Summary {
                 "panics": self.panics,
                 "mask_us": Distribution::of(self.masks.clone()).to_json(),
                 "first_mask_us": Distribution::of(self.first_masks.clone()).to_json(),
-                "not_enforced": self.not_enforced,
+                "departures": self.departures,
                 "policy": {
                     "cases": self.policy,
                     "all_right": self.policy_right,
@@ -244,8 +244,8 @@ impl Summary {
     /// Returns the summary as lines for people.
     pub(crate) fn to_text(&self) -> String {
         let mut out = format!(
-            "\n{} cases, {} all right, {} compiled, {} with something not enforced\n",
-            self.cases, self.all_right, self.compiled, self.not_enforced
+            "\n{} cases, {} all right, {} compiled, {} with departures\n",
+            self.cases, self.all_right, self.compiled, self.departures
         );
         for (kind, count) in &self.compile_errors {
             let _ = writeln!(out, "  compile error {kind}: {count}");
@@ -362,11 +362,11 @@ mod tests {
         let case = ran(vec![test(true, true), test(false, false)], false);
         assert_eq!(
             case.to_json(true).to_string(),
-            r#"{"name":"r","compile_us":5.0,"first_mask_us":9.0,"mask_us":[2.0,4.0],"tests":[{"valid":true,"accepted":true,"stopped_at":null},{"valid":false,"accepted":false,"stopped_at":3}],"error":null,"not_enforced":[]}"#
+            r#"{"name":"r","compile_us":5.0,"first_mask_us":9.0,"mask_us":[2.0,4.0],"tests":[{"valid":true,"accepted":true,"stopped_at":null},{"valid":false,"accepted":false,"stopped_at":3}],"error":null,"departures":[]}"#
         );
         assert_eq!(
             failed("syntax", true).to_json(false).to_string(),
-            r#"{"name":"f","compile_us":null,"first_mask_us":null,"tests":[],"error":{"kind":"syntax","pointer":"/a","message":"m"},"not_enforced":[],"expect_error":true}"#
+            r#"{"name":"f","compile_us":null,"first_mask_us":null,"tests":[],"error":{"kind":"syntax","pointer":"/a","message":"m"},"departures":[],"expect_error":true}"#
         );
     }
 }

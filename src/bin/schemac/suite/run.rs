@@ -68,7 +68,7 @@ impl Runner {
         let start = Instant::now();
         let automaton = grammar::compile_with(&compiler, case.language, &case.grammar)?;
         report.compile = Some(start.elapsed());
-        report.not_enforced = automaton.not_enforced().to_vec();
+        report.departures = automaton.departures().to_vec();
         match Matcher::new(Arc::clone(&automaton)).mask() {
             Ok(_) => report.first_mask = Some(start.elapsed()),
             Err(StepError::Grammar(error)) => return Err(error.into()),

@@ -93,6 +93,12 @@ pub fn is_known(name: &str) -> bool {
     STANDARD.contains(&name) || REGISTERED.contains(&name)
 }
 
+/// Returns whether the standard defines the format `name`, known to [`format()`] or not.
+#[must_use]
+pub fn is_standard(name: &str) -> bool {
+    STANDARD.contains(&name) || not_regular(name).is_some()
+}
+
 /// Returns whether `name` is a format that every string has by its definition: `binary` is any sequence
 /// of octets, `password` a hint to hide the text, and any text is CommonMark and is HTML to a parser.
 #[must_use]

@@ -50,6 +50,7 @@ pub enum Notation {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum IntegerSpelling {
     /// As digits: `-?(0|[1-9][0-9]*)`.

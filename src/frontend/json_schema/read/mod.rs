@@ -4,28 +4,24 @@
 //!
 //! Schemas wait in a list until it is their turn, so nesting costs no stack.
 
+mod hints;
+mod text;
+mod values;
+
 use hashbrown::HashMap;
 
-use super::document::{Kind, ValueId};
-use super::matching::Derivatives;
-use super::names::NameId;
-use super::number::{self, Bound, Decimal, NumberConstraint};
-use super::options::{Draft, Formats, JsonOptions};
-use super::schema::{
-    Contains, DynamicResource, Elements, ElementsId, Keyword, Members, MembersId, Node, NodeId,
-    NumberId, Pattern, PatternId, Schemas, Type, TypeSet,
-};
-use super::sources::{ResourceId, Sources};
 use crate::error::{Error, ErrorKind};
-use crate::frontend::ecma;
-use crate::frontend::json_schema::format;
-use crate::ir::chars::Encoding;
-use crate::ir::{Arena, NotEnforced, UNBOUNDED};
-use crate::limits::{Budget, BudgetExceeded, Limits};
-
-/// Names that a pattern may allow to be listed, and the work that listing them may take.
-const FEW_NAMES: usize = 64;
-const LISTING_WORK: u32 = 4_096;
+use crate::frontend::json_schema::document::{Kind, Step, ValueId};
+use crate::frontend::json_schema::names::NameId;
+use crate::frontend::json_schema::number::{Bound, NumberConstraint};
+use crate::frontend::json_schema::options::{Draft, JsonOptions};
+use crate::frontend::json_schema::schema::{
+    Contains, DynamicResource, Elements, ElementsId, Keyword, Members, MembersId, Node, NodeId,
+    NumberId, PatternId, Schemas,
+};
+use crate::frontend::json_schema::sources::{ResourceId, Sources};
+use crate::ir::{Departure, UNBOUNDED};
+use crate::limits::Limits;
 
 /// Reads the schemas of `sources` that are reachable from `root`.
 pub(super) fn read(
@@ -33,7 +29,7 @@ pub(super) fn read(
     root: ValueId,
     options: &JsonOptions,
     limits: &Limits,
-) -> Result<(Schemas, Vec<NotEnforced>), Error> {
+) -> Result<(Schemas, Vec<Departure>), Error> {
     let mut reader = Reader {
         sources,
         options,
@@ -43,7 +39,7 @@ pub(super) fn read(
         by_pattern: HashMap::default(),
         pending: Vec::new(),
         spellings: Vec::new(),
-        not_enforced: Vec::new(),
+        departures: Vec::new(),
     };
     reader.node(root, 0);
     let mut dynamic_from = 0;
@@ -56,9 +52,12 @@ pub(super) fn read(
             break;
         }
     }
-    let Reader { schemas, not_enforced, spellings, .. } = reader;
+    let Reader { schemas, mut departures, spellings, .. } = reader;
+    departures.append(&mut sources.departures);
+    departures.sort_by_key(|&(value, _)| value);
+    let departures = departures.into_iter().map(|(_, departure)| departure).collect();
     sources.document.set_canonical(spellings);
-    Ok((schemas, not_enforced))
+    Ok((schemas, departures))
 }
 
 struct Reader<'a, 's> {
@@ -70,7 +69,7 @@ struct Reader<'a, 's> {
     by_pattern: HashMap<NameId, PatternId, foldhash::fast::RandomState>,
     pending: Vec<NodeId>,
     spellings: Vec<(NameId, NameId)>,
-    not_enforced: Vec<NotEnforced>,
+    departures: Vec<(ValueId, Departure)>,
 }
 
 /// Where a keyword stands: its schema, its own value, and the reading of the schema so far.
@@ -170,7 +169,7 @@ impl Reader<'_, '_> {
         let document = &self.sources.document;
         let mut at = Some(value);
         while let Some(value) = at {
-            if let super::document::Step::Member(name) = document.step(value) {
+            if let Step::Member(name) = document.step(value) {
                 return document.names.get(name).to_owned();
             }
             at = document.parent(value);
@@ -447,7 +446,12 @@ impl Reader<'_, '_> {
             for (name, value) in self.object(value)? {
                 properties.push((name, self.node(value, place.resource)));
             }
+            let says = ["additionalProperties", "unevaluatedProperties"];
+            if self.options.closed_objects && says.iter().all(|name| member(self, name).is_none()) {
+                self.departs(value, "no other members are taken, on request");
+            }
         }
+        self.order_as_hinted(place.schema, &mut properties)?;
         let mut patterns = Vec::new();
         if let Some(value) = member(self, "patternProperties") {
             for (name, value) in self.object(value)? {
@@ -567,185 +571,14 @@ impl Reader<'_, '_> {
         Ok(Some(NumberId::at(self.schemas.numbers.len() - 1)))
     }
 
-    fn decimal(&self, value: ValueId) -> Result<Decimal, Error> {
-        let Kind::Number(text) = self.sources.document.kind(value) else {
-            return Err(self.invalid(value, "is not a number"));
-        };
-        Decimal::parse(self.sources.document.names.get(text), self.limits)
-            .map_err(|error| error.at(self.sources.location(value)))
-    }
-
-    /// Reads a count; `None` if it is too large to matter as an upper bound.
-    fn count(&self, value: ValueId) -> Result<Option<u32>, Error> {
-        let number = self.decimal(value)?;
-        if !number.is_integer() || number.is_negative() {
-            return Err(self.invalid(value, "is not a non-negative integer"));
-        }
-        Ok(number.to_string().parse().ok().filter(|&n| n != UNBOUNDED))
-    }
-
-    fn counts(&self, schema: ValueId, min: &str, max: &str) -> Result<(u32, u32), Error> {
-        let member = |name| self.sources.document.member_named(schema, name);
-        let least = match member(min) {
-            None => 0,
-            Some(value) => self.count(value)?.ok_or_else(|| {
-                let budget = BudgetExceeded::new("source_bytes", u64::from(UNBOUNDED));
-                Error::budget(budget).at(self.sources.location(value))
-            })?,
-        };
-        let greatest = match member(max) {
-            None => UNBOUNDED,
-            Some(value) => self.count(value)?.unwrap_or(UNBOUNDED),
-        };
-        Ok((least, greatest))
-    }
-
-    fn types(&self, value: ValueId) -> Result<TypeSet, Error> {
-        let document = &self.sources.document;
-        let mut types = TypeSet::NONE;
-        let list: Vec<ValueId> = match document.kind(value) {
-            Kind::Array(_) => document.children(value).collect(),
-            _ => vec![value],
-        };
-        for item in list {
-            types = match document.string(item) {
-                Some("null") => types.with(Type::Null),
-                Some("boolean") => types.with(Type::False).with(Type::True),
-                Some("number") => types.with(Type::Number),
-                Some("integer") => types.with_integer(),
-                Some("string") => types.with(Type::String),
-                Some("array") => types.with(Type::Array),
-                Some("object") => types.with(Type::Object),
-                _ => return Err(self.invalid(item, "names no JSON type")),
-            };
-        }
-        Ok(types)
-    }
-
-    fn name_list(&self, value: ValueId) -> Result<Box<[NameId]>, Error> {
-        let document = &self.sources.document;
-        if !matches!(document.kind(value), Kind::Array(_)) {
-            return Err(self.invalid(value, "is not an array of names"));
-        }
-        let mut names = Vec::new();
-        for item in document.children(value) {
-            let Kind::String(name) = document.kind(item) else {
-                return Err(self.invalid(item, "is not a name"));
-            };
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        Ok(names.into())
-    }
-
-    fn schema_list(
-        &mut self,
-        value: ValueId,
-        resource: ResourceId,
-    ) -> Result<Box<[NodeId]>, Error> {
-        if !matches!(self.sources.document.kind(value), Kind::Array(_)) {
-            return Err(self.invalid(value, "is not an array of schemas"));
-        }
-        let items: Vec<_> = self.sources.document.children(value).collect();
-        Ok(items.into_iter().map(|item| self.node(item, resource)).collect())
-    }
-
-    fn object(&self, value: ValueId) -> Result<Vec<(NameId, ValueId)>, Error> {
-        if matches!(self.sources.document.kind(value), Kind::Object(_)) {
-            Ok(self.sources.document.entries(value).collect())
-        } else {
-            Err(self.invalid(value, "is not an object"))
-        }
-    }
-
-    /// Reads a pattern; `None` if it is left out on request.
-    fn pattern(&mut self, text: NameId, value: ValueId) -> Result<Option<PatternId>, Error> {
-        if let Some(&id) = self.by_pattern.get(&text) {
-            return Ok(Some(id));
-        }
-        let source = self.sources.document.names.get(text);
-        let exact = match ecma::Pattern::parse(source, self.limits) {
-            Ok(pattern) => pattern.exact_text(),
-            Err(error) => {
-                let unsupported = matches!(error.kind(), ErrorKind::UnsupportedFeature { .. });
-                if unsupported && self.options.lenient {
-                    self.departs(value, error.message());
-                    return Ok(None);
-                }
-                return Err(error.at_pointer(self.sources.document.pointer(value)));
-            }
-        };
-        let exact = exact.map(|text| self.sources.document.names.intern(&text));
-        let id = PatternId::at(self.schemas.patterns.len());
-        self.schemas.patterns.push(Pattern { text, value, exact, few: Box::default() });
-        self.by_pattern.insert(text, id);
-        Ok(Some(id))
-    }
-
-    /// Lists the texts that a pattern of names matches if they are few, so that they have places in the
-    /// order of names: where no other names are allowed, it is known when none is left. They stand as
-    /// the pattern spells them (`yes` before `no` in `^(yes|no)$`), and those that it does not spell
-    /// after them, sorted.
-    fn list_texts(&mut self, id: PatternId) -> Result<(), Error> {
-        let source = self.sources.document.names.get(self.schemas.patterns[id.index()].text);
-        let pattern = ecma::Pattern::parse(source, self.limits)?;
-        let mut arena = Arena::new(LISTING_WORK as usize);
-        // What cannot be listed within the bounds is not few.
-        let Ok(expr) = pattern.to_expr(&mut arena, Encoding::Utf8, self.limits) else {
-            return Ok(());
-        };
-        let mut budget = Budget::new("compile_work", u64::from(LISTING_WORK));
-        let texts = Derivatives::default().texts(&mut arena, expr, FEW_NAMES, &mut budget);
-        let texts = texts.into_iter().flatten().map(String::from_utf8);
-        let Ok(mut texts) = texts.collect::<Result<Vec<_>, _>>() else { return Ok(()) };
-        texts.sort_by_cached_key(|text| (source.find(text).unwrap_or(usize::MAX), text.clone()));
-        let names = &mut self.sources.document.names;
-        let few = texts.iter().map(|text| names.intern(text)).collect();
-        self.schemas.patterns[id.index()].few = few;
-        Ok(())
-    }
-
-    fn format(&mut self, value: ValueId, place: &mut Place) -> Result<(), Error> {
-        let Kind::String(name) = self.sources.document.kind(value) else {
-            return Err(self.invalid(value, "is not a string"));
-        };
-        let text = self.sources.document.names.get(name);
-        if self.options.formats == Formats::Annotate {
-            self.departs(value, "formats are annotations, on request");
-            return Ok(());
-        }
-        let numbers = number::of_format(text);
-        let known = format::is_known(text);
-        if known || numbers.is_some() {
-            place.keywords.extend(known.then_some(Keyword::Format(name)));
-            if let Some(numbers) = numbers {
-                self.schemas.numbers.push(numbers);
-                let id = NumberId::at(self.schemas.numbers.len() - 1);
-                place.keywords.push(Keyword::Number(id));
-            }
-        } else if !format::is_annotation(text) {
-            let standard = format::not_regular(text);
-            let reason = standard.unwrap_or("the format is not known");
-            let annotate = standard.is_none() && self.options.formats == Formats::AssertKnown;
-            if self.options.lenient || annotate {
-                self.departs(value, reason);
-            } else {
-                let kind = ErrorKind::UnsupportedKeyword { keyword: "format".into() };
-                let message = format!("the format `{text}` cannot be enforced: {reason}");
-                return Err(Error::new(kind, message).at(self.sources.location(value)));
-            }
-        }
-        Ok(())
-    }
-
-    /// Lists the keyword whose value is `value` as not enforced.
+    /// Lists the keyword whose value is `value` as one that is not read by the standard.
     fn departs(&mut self, value: ValueId, reason: &str) {
-        self.not_enforced.push(NotEnforced {
+        let departure = Departure {
             pointer: self.sources.document.pointer(value),
             keyword: self.keyword_of(value),
             reason: reason.to_owned(),
-        });
+        };
+        self.departures.push((value, departure));
     }
 
     fn invalid(&self, value: ValueId, is: &str) -> Error {

@@ -57,8 +57,11 @@ pub enum StepError {
     TokenBudget {
         /// Tokens that are left.
         left: usize,
-        /// Tokens that the shortest known completion takes.
+        /// Tokens that the shortest known completion takes, the end token counted; `usize::MAX` if none
+        /// is known.
         needed: usize,
+        /// Whether fewer than `needed` cannot do. Otherwise it is an upper bound.
+        exact: bool,
     },
     /// A bound of [`crate::Limits`] was reached.
     BudgetExceeded(BudgetExceeded),
@@ -116,8 +119,15 @@ impl fmt::Display for StepError {
             }
             Self::InvalidLogits(error) => write!(f, "invalid logits: {error}"),
             Self::InvalidPolicy(error) => write!(f, "invalid policy: {error}"),
-            Self::TokenBudget { left, needed } => {
-                write!(f, "{left} tokens are left and the shortest known completion takes {needed}")
+            Self::TokenBudget { left, needed: usize::MAX, .. } => {
+                write!(f, "{left} tokens are left and no completion is known")
+            }
+            Self::TokenBudget { left, needed, exact } => {
+                let known = if *exact { "" } else { " known" };
+                write!(
+                    f,
+                    "{left} tokens are left and the shortest{known} completion takes {needed}"
+                )
             }
             Self::BudgetExceeded(budget) => budget.fmt(f),
             Self::Grammar(error) => error.fmt(f),

@@ -17,3 +17,4 @@ pub use threads::{
     Configuration, Frame, Register, Stack, Thread, is_accepting, legal_bytes, needed,
     shortest_completion, step,
 };
+pub(crate) use threads::{same_place, structure, sum_below};

@@ -62,6 +62,8 @@ pub struct Stack {
     pub(crate) depth: u32,
     /// The number of bytes that returning all the way down takes at least, once it was asked for.
     needed: OnceLock<u64>,
+    /// The same in another measure, that of tokens, which this module does not know.
+    pub(crate) tokens: OnceLock<u64>,
 }
 
 /// A frame of a stack: where to go on when the rule above it ends.
@@ -79,7 +81,7 @@ impl Stack {
     fn new(frames: SmallVec<[Frame; 1]>, bottom: bool) -> Self {
         let depth = |frame: &Frame| frame.below.as_ref().map_or(0, |below| below.depth);
         let depth = frames.iter().map(depth).max().map_or(0, |below| below.saturating_add(1));
-        Self { frames, bottom, depth, needed: OnceLock::new() }
+        Self { frames, bottom, depth, needed: OnceLock::new(), tokens: OnceLock::new() }
     }
 
     /// Returns the stack that is either of two.
@@ -553,7 +555,11 @@ pub fn needed(
         budget.spend(1)?;
         let own = u64::from(automaton.least(thread.state, budget)?);
         let rest = match &thread.stack {
-            Some(stack) => needed_below(automaton, stack, budget)?,
+            Some(stack) => {
+                sum_below(stack, |stack| &stack.needed, budget, &mut |frame, budget| {
+                    Ok(u64::from(automaton.least(frame.ret, budget)?))
+                })?
+            }
             None => 0,
         };
         best = best.min(own.saturating_add(rest));
@@ -561,16 +567,17 @@ pub fn needed(
     Ok(best)
 }
 
-/// Returns [`Stack::needed`]. It is kept, so that the steps of a sequence do not each go down to the
-/// bottom.
-fn needed_below(
-    automaton: &Automaton,
+/// Returns the least sum of the costs of the frames on a way from `top` down to the bottom. `memo` is
+/// where the sums are kept, so that the steps of a sequence do not each go down to the bottom.
+pub(crate) fn sum_below(
     top: &Arc<Stack>,
+    memo: fn(&Stack) -> &OnceLock<u64>,
     budget: &mut Budget,
+    cost: &mut dyn FnMut(&Frame, &mut Budget) -> Result<u64, Error>,
 ) -> Result<u64, Error> {
     let mut open = vec![top];
     while let Some(&stack) = open.last() {
-        if stack.needed.get().is_some() {
+        if memo(stack).get().is_some() {
             open.pop();
             continue;
         }
@@ -580,7 +587,7 @@ fn needed_below(
         for frame in &stack.frames {
             let rest = match &frame.below {
                 None => 0,
-                Some(below) => match below.needed.get() {
+                Some(below) => match memo(below).get() {
                     Some(&rest) => rest,
                     None => {
                         open.push(below);
@@ -588,12 +595,71 @@ fn needed_below(
                     }
                 },
             };
-            let own = u64::from(automaton.least(frame.ret, budget)?);
-            least = least.min(rest.saturating_add(own));
+            least = least.min(rest.saturating_add(cost(frame, budget)?));
         }
         if open.len() == before {
-            let _ = stack.needed.set(least);
+            let _ = memo(stack).set(least);
         }
     }
-    Ok(top.needed.get().copied().unwrap_or(u64::MAX))
+    Ok(memo(top).get().copied().unwrap_or(u64::MAX))
+}
+
+/// Returns numbers that are equal for configurations that go on alike, or `None` where earlier texts
+/// matter, which they do not tell. Costs a visit of every frame.
+pub(crate) fn structure(
+    threads: &[Thread],
+    budget: &mut Budget,
+) -> Result<Option<Vec<u64>>, Error> {
+    let mut numbers = Vec::new();
+    // Each stack gets a number when it is first met, and is written down there.
+    let mut known: Vec<*const Stack> = Vec::new();
+    let mut pending: Vec<&Arc<Stack>> = Vec::new();
+    let mut number = |stack: Option<&Arc<Stack>>| {
+        let Some(address) = stack.map(Arc::as_ptr) else { return (0, false) };
+        match known.iter().position(|&own| own == address) {
+            Some(at) => (at as u64 + 1, false),
+            None => {
+                known.push(address);
+                (known.len() as u64, true)
+            }
+        }
+    };
+    let mut sorted: Vec<&Thread> = threads.iter().collect();
+    sorted.sort_by_key(|thread| thread.state);
+    numbers.push(sorted.len() as u64);
+    for thread in sorted {
+        if thread.register.is_some() || thread.tape.is_some() {
+            return Ok(None);
+        }
+        let (at, new) = number(thread.stack.as_ref());
+        numbers.extend([u64::from(thread.state.get()), at]);
+        pending.extend(thread.stack.as_ref().filter(|_| new));
+    }
+    let mut next = 0;
+    while let Some(&stack) = pending.get(next) {
+        next += 1;
+        budget.spend(stack.frames.len() as u64 + 1)?;
+        numbers.extend([u64::from(stack.bottom), stack.frames.len() as u64]);
+        for frame in &stack.frames {
+            if frame.register.is_some() {
+                return Ok(None);
+            }
+            let (at, new) = number(frame.below.as_ref());
+            numbers.extend([u64::from(frame.ret.get()), at]);
+            pending.extend(frame.below.as_ref().filter(|_| new));
+        }
+    }
+    Ok(Some(numbers))
+}
+
+/// Returns whether two configurations stand in the same states on the very same stacks. Says no where
+/// earlier texts matter.
+pub(crate) fn same_place(a: &[Thread], b: &[Thread]) -> bool {
+    let same = |(a, b): (&Thread, &Thread)| {
+        a.state == b.state
+            && a.register.is_none()
+            && b.register.is_none()
+            && a.stack.as_ref().map(Arc::as_ptr) == b.stack.as_ref().map(Arc::as_ptr)
+    };
+    a.len() == b.len() && a.iter().zip(b).all(same)
 }

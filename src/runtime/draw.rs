@@ -7,28 +7,25 @@
 //!   those of illegal tokens are never read. The caller's row is not changed.
 //! - Temperature 0 is an argmax with the lowest id winning ties. For all others the highest logit is
 //!   subtracted first, so that none overflows.
-//! - Top-k keeps exactly k, ties by id. Top-p keeps the token that crosses p, stops at exact equality
-//!   and filters nothing at p = 1. Min-p keeps what is at least its part of the highest probability.
+//! - The filters have their own rules (`filter.rs`).
 //! - A draw is the inverse of the cumulative distribution at one uniform number: over ascending ids
 //!   if nothing is filtered, else over descending logits.
 //!
-//! Cost: one pass over the legal logits (two where probabilities of all are needed); only the tokens
-//! that can pass the filters are sorted. Sparse masks touch only the blocks of their tokens.
+//! Cost: one pass over the legal logits (two where probabilities of all are needed), and what the
+//! filters cost. Sparse masks touch only the blocks of their tokens.
 //!
-//! Sources: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration" (top-p); Fan et al.
-//! 2018, "Hierarchical Neural Story Generation" (top-k); Keskar et al. 2019, "CTRL" (repetition
-//! penalty, here with the sign rule for negative logits).
+//! Source: Keskar et al. 2019, "CTRL" (repetition penalty, here with the sign rule for negative
+//! logits).
 
 use crate::ids::TokenId;
 use crate::mask::TokenMask;
 use crate::mask::select::{Buffers, Candidate, Legal};
 use crate::mask::weight::Weights;
+use crate::runtime::filter;
 use crate::runtime::history::History;
+use crate::runtime::order::Stage;
 use crate::runtime::policy::Policy;
 use crate::step_error::LogitsError;
-
-/// Candidates that are sorted first; four times more at each further try.
-const FIRST_SORT: usize = 256;
 
 /// What one decision is made from.
 #[derive(Clone, Copy, Debug)]
@@ -60,15 +57,24 @@ pub struct Choice {
     pub min_tokens_yielded: bool,
 }
 
+impl Choice {
+    /// Returns the choice of a token that was drawn.
+    pub(super) const fn drawn(token: TokenId, log_probability: f64) -> Self {
+        Self { token, log_probability, reason: Reason::Drawn, min_tokens_yielded: false }
+    }
+}
+
 /// What made a choice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Reason {
     /// The highest logit, at temperature 0.
     Highest,
     /// A random number.
     Drawn,
-    /// The budget: this token is on the shortest known way to a complete output.
+    /// The budget: what was drawn first left too few tokens. Either this was drawn from what was left, or
+    /// it is on the shortest known way to a complete output.
     Budget,
 }
 
@@ -144,14 +150,14 @@ pub fn draw(
         let token = legal.first_with(max).ok_or(DrawError::NoFiniteLegalLogit)?;
         return Ok(choice(token, 0.0, Reason::Highest, min_tokens_yielded));
     }
-    let weights = Weights::new(max, step.policy.temperature);
-    let (drawn, total) = if filters(step.policy) {
+    let (drawn, total, weights) = if filter::is_needed(step.policy) {
         let candidates = &mut scratch.candidates;
-        let total = filter(step.policy, &mut legal, weights, candidates);
-        (pick(candidates, uniform() * total, weights), total)
+        let (weights, total) = filter::filter(step.policy, &mut legal, max, candidates);
+        (pick(candidates, uniform() * total, weights), total, weights)
     } else {
+        let weights = Weights::new(max, step.policy.temperature);
         let total = legal.sum(weights);
-        (legal.at(uniform() * total, weights), total)
+        (legal.at(uniform() * total, weights), total, weights)
     };
     // The highest logit weighs 1, so there is one.
     let (token, logit) = drawn.ok_or(DrawError::NoFiniteLegalLogit)?;
@@ -173,9 +179,8 @@ pub fn distribution(
     if step.policy.temperature == 0.0 {
         return Ok(legal.first_with(max).map(|token| (token, 1.0)).into_iter().collect());
     }
-    let weights = Weights::new(max, step.policy.temperature);
     let candidates = &mut scratch.candidates;
-    let total = filter(step.policy, &mut legal, weights, candidates);
+    let (weights, total) = filter::filter(step.policy, &mut legal, max, candidates);
     let probability = |c: &Candidate| (c.token(), weights.of(c.logit()) / total);
     Ok(candidates.iter().map(probability).collect())
 }
@@ -202,6 +207,33 @@ pub fn log_softmax(logits: &[f32], token: TokenId) -> Result<f64, LogitsError> {
     Ok(weights.log_of(logit) - total.ln())
 }
 
+/// Calls `visit` with the legal tokens and the natural logarithms of their probabilities in the
+/// distribution of the model after penalties and bias, at temperature 1 and not renormalised under the
+/// mask, by descending probability, then ascending id, for as long as it returns true.
+///
+/// All logits of the vocabulary are read. Costs two passes over them, and a sort of what is visited.
+///
+/// # Errors
+///
+/// [`DrawError`].
+pub(super) fn visit_ranked(
+    step: &Step<'_>,
+    scratch: &mut Scratch,
+    mut visit: impl FnMut(TokenId, f64) -> bool,
+) -> Result<(), DrawError> {
+    let width = step.mask.width();
+    let all = TokenMask::from_words(width, vec![u64::MAX; width.div_ceil(64)]);
+    let whole = Step { mask: &all, end_tokens: &[], ..*step };
+    let Prepared { mut legal, max, .. } = prepare(&whole, &mut scratch.buffers)?;
+    let weights = Weights::new(max, 1.0);
+    let total = legal.sum(weights).ln();
+    let Prepared { legal, .. } = prepare(step, &mut scratch.buffers)?;
+    let candidates = &mut scratch.candidates;
+    legal.gather(f32::NEG_INFINITY, candidates);
+    filter::cut(candidates, |c| visit(c.token(), weights.log_of(c.logit()) - total));
+    Ok(())
+}
+
 /// The legal logits after penalties and bias.
 struct Prepared<'a> {
     legal: Legal<'a>,
@@ -217,8 +249,26 @@ impl Step<'_> {
     }
 
     /// Returns whether [`Policy::min_tokens`] is not yet reached.
-    fn may_not_end(&self) -> bool {
+    pub(super) fn may_not_end(&self) -> bool {
         self.history.generated().len() < self.policy.min_tokens
+    }
+
+    /// Changes the logits as a stage before the mask does.
+    pub(super) fn adjust(&self, stage: Stage, legal: &mut Legal<'_>) -> Result<(), LogitsError> {
+        match stage {
+            Stage::Penalties if self.policy.has_penalties() => {
+                for (token, count) in self.history.counts() {
+                    legal.adjust(token, |logit| penalised(self.policy, logit, count))?;
+                }
+            }
+            Stage::LogitBias => {
+                for (&token, bias) in &self.policy.logit_bias {
+                    legal.adjust(token, |logit| logit + bias)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -230,13 +280,8 @@ fn prepare<'a>(step: &Step<'a>, buffers: &'a mut Buffers) -> Result<Prepared<'a>
         return Err(DrawError::NoLegalToken);
     }
     let min_tokens_yielded = step.may_not_end() && !legal.remove(step.end_tokens);
-    if policy.has_penalties() {
-        for (token, count) in step.history.counts() {
-            legal.adjust(token, |logit| penalised(policy, logit, count))?;
-        }
-    }
-    for (&token, bias) in &policy.logit_bias {
-        legal.adjust(token, |logit| logit + bias)?;
+    for &stage in policy.order.before_mask() {
+        step.adjust(stage, &mut legal)?;
     }
     let max = legal.max()?;
     if max == f32::NEG_INFINITY {
@@ -250,85 +295,6 @@ fn penalised(policy: &Policy, logit: f64, count: u32) -> f64 {
     let factor = policy.repetition_penalty;
     let repeated = if logit > 0.0 { logit / factor } else { logit * factor };
     repeated - policy.presence_penalty - policy.frequency_penalty * f64::from(count)
-}
-
-const fn filters(policy: &Policy) -> bool {
-    policy.top_k.is_some() || policy.top_p < 1.0 || policy.min_p > 0.0
-}
-
-/// Top-k, top-p and min-p: leaves what passes in `candidates`, in order, and returns the sum of its
-/// weights.
-///
-/// Each of the three keeps a front of one order (descending logit, ascending id), so they only move
-/// the place of one cut. Candidates are searched from a floor that no kept token lies below:
-///
-/// - top-k: the lowest of the k highest block maxima;
-/// - top-p: tokens with less than (1 − p) / n of the mass have less than 1 − p together, so the
-///   nucleus ends before them;
-/// - min-p: the logit whose weight is `min_p`, unless the mass of more tokens is needed.
-fn filter(
-    policy: &Policy,
-    legal: &mut Legal<'_>,
-    weights: Weights,
-    candidates: &mut Vec<Candidate>,
-) -> f64 {
-    let k = policy.top_k.map(|k| k.get());
-    let nucleus = policy.top_p < 1.0;
-    let mut floor = k.map_or(f32::NEG_INFINITY, |k| legal.floor_of_top(k));
-    let mut mass = f64::INFINITY;
-    if nucleus && k.is_none() {
-        let total = legal.sum(weights);
-        mass = policy.top_p * total;
-        // Fewer than 2⁵³ tokens: the count is exact.
-        let count = legal.count() as f64;
-        floor = floor.max(weights.floor(total * (1.0 - policy.top_p) / count));
-    }
-    if policy.min_p > 0.0 && !(nucleus && k.is_some()) {
-        floor = floor.max(weights.floor(policy.min_p));
-    }
-    legal.gather(floor, candidates);
-    if let Some(k) = k
-        && k < candidates.len()
-    {
-        candidates.select_nth_unstable(k);
-        candidates.truncate(k);
-    }
-    let weight = |c: Candidate| weights.of(c.logit());
-    if nucleus && k.is_some() {
-        candidates.sort_unstable();
-        mass = policy.top_p * candidates.iter().map(|&c| weight(c)).sum::<f64>();
-    }
-    let mut total = 0.0;
-    cut(candidates, |candidate| {
-        let weight = weight(candidate);
-        let keep = total < mass && weight >= policy.min_p;
-        if keep {
-            total += weight;
-        }
-        keep
-    });
-    total
-}
-
-/// Sorts the front of `candidates`, as far as is needed, and cuts them before the first that `keep`
-/// refuses.
-fn cut(candidates: &mut Vec<Candidate>, mut keep: impl FnMut(Candidate) -> bool) {
-    let mut sorted = 0;
-    let mut more = FIRST_SORT;
-    while sorted < candidates.len() {
-        let rest = &mut candidates[sorted..];
-        if more < rest.len() {
-            rest.select_nth_unstable(more);
-        }
-        let front = more.min(rest.len());
-        rest[..front].sort_unstable();
-        if let Some(refused) = rest[..front].iter().position(|&candidate| !keep(candidate)) {
-            candidates.truncate(sorted + refused);
-            return;
-        }
-        sorted += front;
-        more *= 4;
-    }
 }
 
 /// Returns the first candidate up to which the weights sum to more than `target`, and its logit; the

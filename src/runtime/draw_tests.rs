@@ -4,7 +4,8 @@
 use std::num::NonZeroUsize;
 
 use super::{
-    Choice, DrawError, History, Policy, Reason, Scratch, Step, distribution, draw, uniform,
+    Choice, DrawError, History, Order, Policy, Reason, Scratch, Stage, Step, distribution, draw,
+    uniform,
 };
 use crate::ids::TokenId;
 use crate::mask::TokenMask;
@@ -30,6 +31,10 @@ fn history(policy: &Policy, tokens: &[usize]) -> History {
     let mut history = History::counting(&[], policy.penalty_window);
     tokens.iter().for_each(|&token| history.push(id(token)));
     history
+}
+
+fn order(filters: &[Stage]) -> Order {
+    Order::DEFAULT.with_filters(filters.iter().copied()).unwrap()
 }
 
 fn decide(
@@ -71,7 +76,7 @@ fn close(found: &[(usize, f64)], expected: &[(usize, f64)], tolerance: f64) {
     }
 }
 
-/// The stages after the logits, by definition.
+/// The stages after the mask, by definition, in the policy's order.
 fn reference(logits: &[f32], mask: &TokenMask, policy: &Policy) -> Vec<(usize, f64)> {
     let mut tokens: Vec<(usize, f64)> = mask
         .iter()
@@ -80,28 +85,52 @@ fn reference(logits: &[f32], mask: &TokenMask, policy: &Policy) -> Vec<(usize, f
         .filter(|(_, logit)| logit.is_finite())
         .collect();
     tokens.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    tokens.truncate(policy.top_k.map_or(usize::MAX, NonZeroUsize::get));
-    let max = tokens[0].1;
-    tokens.iter_mut().for_each(|(_, x)| *x = ((*x - max) / policy.temperature).exp());
-    let normalise = |tokens: &mut Vec<(usize, f64)>| {
-        let total: f64 = tokens.iter().map(|(_, p)| p).sum();
-        tokens.iter_mut().for_each(|(_, p)| *p /= total);
+    let mut temperature = 1.0;
+    let softmax = |tokens: &[(usize, f64)], temperature: f64| -> Vec<f64> {
+        let max = tokens.iter().map(|t| t.1).fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = tokens.iter().map(|t| ((t.1 - max) / temperature).exp()).collect();
+        let total: f64 = weights.iter().sum();
+        weights.iter().map(|w| w / total).collect()
     };
-    normalise(&mut tokens);
-    if policy.top_p < 1.0 {
+    // The positions up to the one that crosses `p`, in an order of positions.
+    let crossing = |order: &[usize], probabilities: &[f64], p: f64| -> Vec<usize> {
         let mut before = 0.0;
-        let mut kept = 0;
-        while kept < tokens.len() && before < policy.top_p {
-            before += tokens[kept].1;
-            kept += 1;
+        let mut kept = Vec::new();
+        for &at in order {
+            if before < p {
+                kept.push(at);
+            }
+            before += probabilities[at];
         }
-        tokens.truncate(kept);
-        normalise(&mut tokens);
+        kept.sort_unstable();
+        kept
+    };
+    for stage in &policy.order.stages()[3..] {
+        let p = softmax(&tokens, temperature);
+        let all: Vec<usize> = (0..tokens.len()).collect();
+        let kept = match stage {
+            Stage::Temperature => {
+                temperature = policy.temperature;
+                continue;
+            }
+            Stage::TopK => all[..policy.top_k.map_or(all.len(), |k| k.get().min(all.len()))].into(),
+            Stage::TopP if policy.top_p < 1.0 => crossing(&all, &p, policy.top_p),
+            Stage::MinP => all.into_iter().filter(|&i| p[i] >= policy.min_p * p[0]).collect(),
+            Stage::TypicalP if policy.typical_p < 1.0 => {
+                let entropy: f64 = p.iter().map(|p| if *p > 0.0 { -p * p.ln() } else { 0.0 }).sum();
+                let mut order = all;
+                order.sort_by(|&a, &b| {
+                    let distance = |i: usize| (-p[i].ln() - entropy).abs();
+                    distance(a).total_cmp(&distance(b)).then(a.cmp(&b))
+                });
+                crossing(&order, &p, policy.typical_p)
+            }
+            _ => all,
+        };
+        tokens = kept.into_iter().map(|i| tokens[i]).collect();
     }
-    let least = policy.min_p * tokens[0].1;
-    tokens.retain(|(_, p)| *p >= least);
-    normalise(&mut tokens);
-    tokens
+    let p = softmax(&tokens, temperature);
+    tokens.iter().zip(p).map(|(t, p)| (t.0, p)).collect()
 }
 
 #[test]
@@ -209,6 +238,56 @@ fn min_p_is_a_part_of_the_highest_probability() {
     assert_eq!(probabilities(&logits, &Policy::sample(1.0).min_p(0.5)).len(), 2);
     assert_eq!(probabilities(&[1.0, 1.0, 0.0], &Policy::sample(1.0).min_p(1.0)).len(), 2);
     assert_eq!(probabilities(&logits, &Policy::sample(1.0).min_p(0.0)).len(), 4);
+}
+
+#[test]
+fn typical_p_keeps_what_is_nearest_to_the_entropy() {
+    // H = −Σ p ln p = 1.0889; the distances |−ln p − H| are 0.520 (0.2), 0.578 (0.6), 1.214 (0.1, 0.1).
+    let logits = logs(&[0.6, 0.2, 0.1, 0.1]);
+    let kept = |p: f64| -> Vec<usize> {
+        probabilities(&logits, &Policy::sample(1.0).typical_p(p)).iter().map(|t| t.0).collect()
+    };
+    assert_eq!(kept(0.19), [1]);
+    assert_eq!(kept(0.21), [0, 1]);
+    assert_eq!(kept(0.81), [0, 1, 2], "ties by id");
+    assert_eq!(kept(1.0), [0, 1, 2, 3]);
+    // The most probable token can be too predictable: H = 2.0545 here; 0.4 is 1.138 away, and the ten
+    // of 0.06 are 0.759 away.
+    let mut p = vec![0.4];
+    p.resize(11, 0.06);
+    let found = probabilities(&logs(&p), &Policy::sample(1.0).typical_p(0.1));
+    close(&found, &[(1, 0.5), (2, 0.5)], 1e-9);
+    // Greedy decoding takes the highest all the same.
+    assert_eq!(greedy(&logs(&p), &Policy::greedy().typical_p(0.1), &[]), 0);
+}
+
+#[test]
+fn the_order_of_the_stages_matters_and_is_printed() {
+    // At T = 2 the square roots of 0.5, 0.25, 0.125, 0.125 weigh .366, .259, .183 and .183 + .009: the
+    // nucleus of 0.6 has two tokens either way, that of 0.7 has two before and three after T.
+    let logits = logs(&[0.5, 0.25, 0.125, 0.125]);
+    let after = Policy::sample(2.0).top_p(0.7);
+    let before = after.clone().order(order(&[Stage::TopP, Stage::Temperature]));
+    assert_eq!(probabilities(&logits, &after).len(), 3);
+    let found = probabilities(&logits, &before);
+    let root = 2_f64.sqrt();
+    close(&found, &[(0, root / (1.0 + root)), (1, 1.0 / (1.0 + root))], 1e-6);
+    let bias_first = Policy::greedy()
+        .repetition_penalty(2.0)
+        .bias(id(0), 1.5)
+        .order(Order::DEFAULT.bias_first());
+    // (2 + 1.5) / 2 = 1.75 loses against 2.4; the other way round it is 2 / 2 + 1.5 = 2.5.
+    assert_eq!(greedy(&[2.0, 2.4], &bias_first, &[0]), 1);
+    assert_eq!(
+        before.seed(3).to_string(),
+        "temperature 2, seed 3, top_p 0.7; order: penalties, logit_bias, mask, top_p, temperature, \
+         top_k, min_p, typical_p"
+    );
+    assert_eq!(
+        bias_first.to_string(),
+        "greedy, repetition_penalty 2, biased tokens 1; order: logit_bias, penalties, mask, \
+         temperature, top_k, top_p, min_p, typical_p"
+    );
 }
 
 #[test]
@@ -397,17 +476,36 @@ fn every_policy_agrees_with_the_reference_on_random_rows_and_masks() {
         step += 1;
         uniform(7, step)
     };
-    let policies = [
-        Policy::sample(1.0),
-        Policy::sample(0.3),
-        Policy::sample(2.5).top_k(k(40)),
-        Policy::sample(1.0).top_k(k(3)).top_p(0.7),
-        Policy::sample(1.0).top_p(0.9),
-        Policy::sample(0.5).top_p(0.99).min_p(0.01),
-        Policy::sample(1.0).min_p(0.1),
-        Policy::sample(1.0).top_k(k(700)).top_p(0.95).min_p(0.02),
-        Policy::sample(3.0).top_p(0.999_999),
-    ];
+    let policies =
+        [
+            Policy::sample(1.0),
+            Policy::sample(0.3),
+            Policy::sample(2.5).top_k(k(40)),
+            Policy::sample(1.0).top_k(k(3)).top_p(0.7),
+            Policy::sample(1.0).top_p(0.9),
+            Policy::sample(0.5).top_p(0.99).min_p(0.01),
+            Policy::sample(1.0).min_p(0.1),
+            Policy::sample(1.0).top_k(k(700)).top_p(0.95).min_p(0.02),
+            Policy::sample(3.0).top_p(0.999_999),
+            Policy::sample(1.3).typical_p(0.8),
+            Policy::sample(0.9).top_k(k(60)).top_p(0.97).min_p(0.001).typical_p(0.5),
+            // The orders of vLLM and of llama.cpp, and one backwards.
+            Policy::sample(1.5)
+                .top_k(k(90))
+                .top_p(0.8)
+                .min_p(0.03)
+                .order(order(&[Stage::Temperature, Stage::MinP])),
+            Policy::sample(0.4).top_k(k(40)).top_p(0.9).min_p(0.05).typical_p(0.95).order(order(
+                &[Stage::TopK, Stage::TypicalP, Stage::TopP, Stage::MinP, Stage::Temperature],
+            )),
+            Policy::sample(2.0).top_k(k(9)).top_p(0.6).min_p(0.2).typical_p(0.7).order(order(&[
+                Stage::TypicalP,
+                Stage::MinP,
+                Stage::TopP,
+                Stage::TopK,
+                Stage::Temperature,
+            ])),
+        ];
     for round in 0..40 {
         let width = [700, 1_000, 3_001][round % 3];
         // Gumbel noise, partly rounded so that there are ties.
@@ -495,6 +593,7 @@ fn options_out_of_range_are_refused_by_name() {
         (Policy::greedy().top_p(f64::NAN), "`top_p` is NaN;"),
         (Policy::greedy().min_p(-0.1), "`min_p` is -0.1;"),
         (Policy::greedy().min_p(1.1), "`min_p` is 1.1;"),
+        (Policy::greedy().typical_p(0.0), "`typical_p` is 0;"),
         (Policy::greedy().repetition_penalty(0.0), "`repetition_penalty` is 0;"),
         (Policy::greedy().repetition_penalty(f64::INFINITY), "`repetition_penalty` is inf;"),
         (Policy::greedy().presence_penalty(f64::NAN), "`presence_penalty` is NaN;"),

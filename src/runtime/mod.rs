@@ -2,23 +2,54 @@
 //! sequence, which puts a matcher under them. No grammar text is known here, and nothing is read or
 //! written.
 
+mod batch;
+mod beam;
+mod budget;
+#[cfg(test)]
+mod budget_tests;
+mod candidates;
+mod canonical;
 mod draw;
 #[cfg(test)]
 #[expect(clippy::cast_possible_truncation, reason = "logits are rounded")]
 mod draw_tests;
+mod filter;
+mod foreign;
 mod history;
 mod model;
+mod order;
 mod policy;
+mod preset;
 mod random;
 mod sampler;
 #[cfg(test)]
 mod sampler_tests;
-mod spell;
+#[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "logits are rounded")]
+mod search_tests;
+mod speculate;
+#[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "logits are rounded")]
+mod speculate_tests;
+mod view;
+#[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "logits are rounded")]
+mod view_tests;
 
+pub use self::batch::generate_each;
+pub use self::beam::{Beam, Hypothesis};
+pub use self::candidates::{
+    Candidate, best, candidates, deduplicate, minimum_bayes_risk, most_common,
+};
+pub use self::canonical::canonical_json;
 pub use self::draw::{Choice, DrawError, Reason, Scratch, Step, distribution, draw, log_softmax};
+pub use self::foreign::{Dialect, Imported};
 pub use self::history::History;
 pub use self::model::{Model, RandomModel};
+pub use self::order::{Order, Stage};
 pub use self::policy::Policy;
+pub use self::preset::Preset;
 pub use self::random::uniform;
 pub use self::sampler::{ConstrainedSampler, GenerateError};
-pub use self::spell::fewest_tokens;
+pub use self::speculate::{Round, SpeculateError, speculate};
+pub use self::view::{StageDistribution, StageView, Standing, StepView, Summary, stages, view};

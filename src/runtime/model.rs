@@ -17,6 +17,49 @@ pub trait Model {
     ///
     /// What the model says.
     fn logits(&mut self, tokens: &[TokenId], row: &mut Vec<f32>) -> Result<(), Self::Error>;
+
+    /// Writes the logits after each of `sequences` to the rows of the same number. `rows` gets as many
+    /// as there are sequences.
+    ///
+    /// The default asks one by one; a model that can run several sequences at a time does so here, and
+    /// must give each the same row as alone.
+    ///
+    /// # Errors
+    ///
+    /// What the model says.
+    fn logits_each(
+        &mut self,
+        sequences: &[&[TokenId]],
+        rows: &mut Vec<Vec<f32>>,
+    ) -> Result<(), Self::Error> {
+        rows.resize_with(sequences.len(), Vec::new);
+        for (tokens, row) in sequences.iter().zip(rows) {
+            self.logits(tokens, row)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the logits after the first `from` of `tokens`, after one more, and so on to all of them,
+    /// to as many rows.
+    ///
+    /// The default asks one by one; a model that can do it in one run does so here, and must give the
+    /// same rows.
+    ///
+    /// # Errors
+    ///
+    /// What the model says.
+    fn logits_along(
+        &mut self,
+        tokens: &[TokenId],
+        from: usize,
+        rows: &mut Vec<Vec<f32>>,
+    ) -> Result<(), Self::Error> {
+        rows.resize_with(tokens.len() + 1 - from, Vec::new);
+        for (more, row) in rows.iter_mut().enumerate() {
+            self.logits(&tokens[..from + more], row)?;
+        }
+        Ok(())
+    }
 }
 
 impl<F, E> Model for F

@@ -2,16 +2,19 @@
 //! the sampler; the draws read it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::num::NonZeroUsize;
 
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
+use crate::runtime::order::{Order, Stage};
 
 /// A decoding policy. The default is greedy decoding without penalties or budgets.
 ///
 /// The order of the stages is part of its contract: check the logits → repetition, presence and
 /// frequency penalties → logit bias → mask (and [`Policy::min_tokens`]) → temperature → top-k → top-p
-/// → min-p → draw. Each filter speaks of the distribution that the stage before left, renormalised.
+/// → min-p → typical-p → draw. Each filter speaks of the distribution that the stage before left,
+/// renormalised. [`Policy::order`] names another order; printing a policy prints what is in force.
 ///
 /// ```
 /// use schemac::runtime::Policy;
@@ -36,6 +39,10 @@ pub struct Policy {
     /// Keeps the tokens with at least this part of the highest probability; from 0 (the default) to
     /// 1.
     pub min_p: f64,
+    /// Keeps the tokens whose surprisal −ln *p* is nearest to the entropy, until their probabilities
+    /// sum to this, the one that crosses it too; above 0, at most 1. At 1 (the default) nothing is
+    /// filtered. It may remove the most probable token; at temperature 0 it is not asked.
+    pub typical_p: f64,
     /// Divides positive and multiplies negative logits of tokens in the window, once for each
     /// distinct token; finite, above 0. Default 1.
     pub repetition_penalty: f64,
@@ -56,6 +63,8 @@ pub struct Policy {
     pub max_tokens: Option<NonZeroUsize>,
     /// The key of the random numbers. Default 0.
     pub seed: u64,
+    /// The order of the stages.
+    pub order: Order,
 }
 
 impl Default for Policy {
@@ -73,6 +82,7 @@ impl Policy {
             top_k: None,
             top_p: 1.0,
             min_p: 0.0,
+            typical_p: 1.0,
             repetition_penalty: 1.0,
             presence_penalty: 0.0,
             frequency_penalty: 0.0,
@@ -81,6 +91,7 @@ impl Policy {
             min_tokens: 0,
             max_tokens: None,
             seed: 0,
+            order: Order::DEFAULT,
         }
     }
 
@@ -117,6 +128,13 @@ impl Policy {
     #[must_use]
     pub const fn min_p(mut self, p: f64) -> Self {
         self.min_p = p;
+        self
+    }
+
+    /// Sets [`Policy::typical_p`].
+    #[must_use]
+    pub const fn typical_p(mut self, p: f64) -> Self {
+        self.typical_p = p;
         self
     }
 
@@ -176,6 +194,28 @@ impl Policy {
         self
     }
 
+    /// Sets [`Policy::order`].
+    #[must_use]
+    pub const fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Returns whether `stage` changes anything under this policy.
+    #[must_use]
+    pub fn has(&self, stage: Stage) -> bool {
+        match stage {
+            Stage::Model | Stage::Mask => true,
+            Stage::Penalties => self.has_penalties(),
+            Stage::LogitBias => !self.logit_bias.is_empty(),
+            Stage::Temperature => self.temperature != 1.0,
+            Stage::TopK => self.top_k.is_some(),
+            Stage::TopP => self.top_p < 1.0,
+            Stage::MinP => self.min_p > 0.0,
+            Stage::TypicalP => self.typical_p < 1.0,
+        }
+    }
+
     /// Returns whether a penalty looks at the tokens before.
     #[must_use]
     pub const fn has_penalties(&self) -> bool {
@@ -204,6 +244,7 @@ impl Policy {
         }
         number(|p| p > 0.0 && p <= 1.0, "top_p", self.top_p, "above 0 and at most 1")?;
         number(|p| (0.0..=1.0).contains(&p), "min_p", self.min_p, "from 0 to 1")?;
+        number(|p| p > 0.0 && p <= 1.0, "typical_p", self.typical_p, "above 0 and at most 1")?;
         let factor = self.repetition_penalty;
         number(|r| r > 0.0, "repetition_penalty", factor, "finite and above 0")?;
         number(|_| true, "presence_penalty", self.presence_penalty, "finite")?;
@@ -218,5 +259,34 @@ impl Policy {
             require(self.min_tokens < max.get(), "min_tokens", &self.min_tokens, &range)?;
         }
         Ok(())
+    }
+}
+
+/// One line: the options in force, and the order of the stages.
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.temperature {
+            0.0 => f.write_str("greedy")?,
+            temperature => write!(f, "temperature {temperature}, seed {}", self.seed)?,
+        }
+        let mut number = |name: &str, value: f64, off: f64| {
+            if value == off { Ok(()) } else { write!(f, ", {name} {value}") }
+        };
+        number("top_p", self.top_p, 1.0)?;
+        number("min_p", self.min_p, 0.0)?;
+        number("typical_p", self.typical_p, 1.0)?;
+        number("repetition_penalty", self.repetition_penalty, 1.0)?;
+        number("presence_penalty", self.presence_penalty, 0.0)?;
+        number("frequency_penalty", self.frequency_penalty, 0.0)?;
+        let count = |count: Option<NonZeroUsize>| count.map_or(0, NonZeroUsize::get);
+        let mut number = |name: &str, value: usize| {
+            if value == 0 { Ok(()) } else { write!(f, ", {name} {value}") }
+        };
+        number("top_k", count(self.top_k))?;
+        number("penalty_window", count(self.penalty_window))?;
+        number("biased tokens", self.logit_bias.len())?;
+        number("min_tokens", self.min_tokens)?;
+        number("max_tokens", count(self.max_tokens))?;
+        write!(f, "; order: {}", self.order)
     }
 }

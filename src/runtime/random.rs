@@ -1,11 +1,13 @@
-//! The random numbers of a sequence: seed and step in, a uniform number out.
+//! The random numbers of a sequence: seed, purpose and step in, a uniform number out.
 //!
 //! Version 1 of the stream: ChaCha with 8 rounds (Bernstein 2008, "ChaCha, a variant of Salsa20"; the
 //! generator `ChaCha8Rng` of `rand_chacha`), the key is the seed as 8 little-endian bytes and then
-//! the 24 bytes `schemac draw, version 1\0`, nonce 0. The number of step `i` is words `2i` and
-//! `2i + 1` of the stream as one little-endian integer, of which the upper 53 bits are the binary
-//! fraction. So a number depends on seed and step alone: not on the batch, the thread, or on how
-//! the tokens before were chosen.
+//! the 24 bytes `schemac draw, version 1\0`, the nonce is the purpose: 0 for plain draws, 1 for the
+//! drafts of speculative decoding, 2 for accepting them, 3 for what is drawn in place of a refused one,
+//! and 16 + *n* for the *n*-th draw (from 0) in place of a token that a budget cannot hold. The number of
+//! step `i` is words `2i` and `2i + 1` of the stream as one little-endian integer, of which the upper 53
+//! bits are the binary fraction. So a number depends on seed, purpose and step alone: not on the batch,
+//! the thread, or on how the tokens before were chosen.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -13,13 +15,36 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 /// What follows the seed in the key.
 const DOMAIN: &[u8; 24] = b"schemac draw, version 1\0";
 
-/// Returns a number in 0 (inclusive) to 1 (exclusive), a multiple of 2⁻⁵³.
+/// What a random number is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Draw,
+    Draft,
+    Accept,
+    Residual,
+    /// In place of a token that the budget cannot hold, for the time of this number.
+    Redraw(u64),
+}
+
+/// Returns the number of a plain draw: in 0 (inclusive) to 1 (exclusive), a multiple of 2⁻⁵³.
 #[must_use]
 pub fn uniform(seed: u64, step: usize) -> f64 {
+    uniform_for(Purpose::Draw, seed, step)
+}
+
+/// Returns the number of another purpose.
+pub(super) fn uniform_for(purpose: Purpose, seed: u64, step: usize) -> f64 {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
     key[8..].copy_from_slice(DOMAIN);
     let mut stream = ChaCha8Rng::from_seed(key);
+    stream.set_stream(match purpose {
+        Purpose::Draw => 0,
+        Purpose::Draft => 1,
+        Purpose::Accept => 2,
+        Purpose::Residual => 3,
+        Purpose::Redraw(time) => 16 + time,
+    });
     stream.set_word_pos(2 * step as u128);
     // 53 bits and a power of two are exact.
     let fraction = (stream.next_u64() >> 11) as f64;

@@ -1,19 +1,19 @@
 //! The sampler of one sequence: matcher, policy and history in, logits to legal tokens. Wrap it
 //! around a generation loop, or let [`ConstrainedSampler::generate`] be the loop.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::ids::TokenId;
 use crate::mask::TokenMask;
+use crate::runtime::budget::WayOut;
 use crate::runtime::draw::{self, Choice, DrawError, Reason, Scratch, Step};
 use crate::runtime::history::History;
 use crate::runtime::model::Model;
 use crate::runtime::policy::Policy;
-use crate::runtime::random::uniform;
-use crate::runtime::spell::{fewest_tokens, spells_every_byte};
+use crate::runtime::random::{Purpose, uniform, uniform_for};
+use crate::runtime::view::{StageDistribution, StepView, stages, view};
 use crate::step_error::StepError;
-use crate::token::{Matcher, TokenAutomaton};
+use crate::token::{Completion, Matcher, TokenAutomaton};
 
 /// Chooses the tokens of one sequence so that the output matches the grammar.
 ///
@@ -21,8 +21,9 @@ use crate::token::{Matcher, TokenAutomaton};
 /// depends on the seed and on the number of tokens before it alone, so a sequence that is rolled back
 /// and fed the same logits draws the same tokens again; [`ConstrainedSampler::reseed`] draws others.
 ///
-/// With [`Policy::max_tokens`] the output is complete within that many tokens: a token that would
-/// leave too few for the rest is not taken, and the shortest known way out is.
+/// With [`Policy::max_tokens`] the output is complete within that many tokens: a token is taken only if
+/// a completion is known that fits into what it leaves. What is known is exact where the grammar is
+/// small ([`Matcher::completion`]).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -54,20 +55,13 @@ pub struct ConstrainedSampler {
     matcher: Matcher,
     policy: Arc<Policy>,
     history: History,
-    /// Tokens that lead from here to the end, if they are known.
-    way_out: Option<VecDeque<TokenId>>,
-    /// Whether n bytes are at most n tokens.
-    spells_every_byte: bool,
+    way_out: WayOut,
     scratch: Scratch,
 }
 
-/// How far from its end a budget is looked at closely: where fewer tokens are left than this many
-/// times the bytes that are needed, plus [`NEAR_TOKENS`]. The number of bytes is a lower bound that
-/// is exact unless a text must differ from earlier ones, which rarely doubles it.
-const NEAR_FACTOR: u64 = 8;
-
-/// See [`NEAR_FACTOR`].
-const NEAR_TOKENS: u64 = 256;
+/// How many tokens are drawn, one after another, in place of one that the budget cannot hold, before
+/// the shortest known way out is taken.
+const REDRAWS: u64 = 64;
 
 impl ConstrainedSampler {
     /// Returns the sampler at the start of the grammar.
@@ -75,24 +69,20 @@ impl ConstrainedSampler {
     /// # Errors
     ///
     /// [`StepError::InvalidPolicy`] if an option is out of its range; [`StepError::TokenBudget`] if
-    /// no output that is known fits into [`Policy::max_tokens`]; with a budget also
-    /// [`StepError::BudgetExceeded`].
+    /// no output that is known fits into [`Policy::max_tokens`], with the least budget that would do,
+    /// or an upper bound of it; with a budget also [`StepError::BudgetExceeded`].
     pub fn new(automaton: Arc<TokenAutomaton>, policy: Policy) -> Result<Self, StepError> {
         let vocabulary = automaton.vocabulary().clone();
         policy.check(vocabulary.len()).map_err(StepError::InvalidPolicy)?;
-        let budgeted = policy.max_tokens.is_some();
-        let mut sampler = Self {
-            history: new_history(&policy, &[]),
-            matcher: Matcher::new(automaton),
-            policy: Arc::new(policy),
-            way_out: None,
-            spells_every_byte: budgeted && spells_every_byte(&vocabulary),
-            scratch: Scratch::default(),
+        let matcher = Matcher::new(automaton);
+        let history = new_history(&policy, &[]);
+        let most = policy.max_tokens;
+        let way_out = match most {
+            Some(most) => WayOut::within(&matcher, most.get())?,
+            None => WayOut::default(),
         };
-        if let Some(left) = sampler.tokens_left() {
-            sampler.way_out(left)?;
-        }
-        Ok(sampler)
+        let (policy, scratch) = (Arc::new(policy), Scratch::default());
+        Ok(Self { matcher, policy, history, way_out, scratch })
     }
 
     /// Returns the same sampler for a sequence that follows `prompt`, whose tokens the penalties then
@@ -127,25 +117,119 @@ impl ConstrainedSampler {
     ///
     /// As [`ConstrainedSampler::next_token`].
     pub fn sample(&mut self, logits: &[f32]) -> Result<Choice, StepError> {
-        let mask = self.matcher.mask()?;
-        let automaton = self.matcher.automaton().clone();
-        let step = Step {
+        let (seed, number) = (self.policy.seed, self.history.generated().len());
+        let choice = self.with_step(logits, |step, scratch| {
+            draw::draw(step, scratch, || uniform(seed, number))
+        })?;
+        self.fit(logits, choice)
+    }
+
+    /// Returns `choice` if the output can be completed after it within the budget; else another: one
+    /// drawn from what is left without it, and so on, so that it is distributed as if the mask had
+    /// none that do not fit; after [`REDRAWS`] of them the next of the shortest known way out.
+    pub(super) fn fit(&mut self, logits: &[f32], mut choice: Choice) -> Result<Choice, StepError> {
+        let Some(left) = self.tokens_left() else { return Ok(choice) };
+        let mut mask = None;
+        for time in 0..REDRAWS {
+            if self.way_out.fits(&self.matcher, choice.token, left)? {
+                return Ok(choice);
+            }
+            let rest = match mask.take() {
+                Some(mask) => mask,
+                None => self.matcher.mask()?,
+            };
+            let rest: TokenMask = rest.without(&[choice.token]);
+            if rest.is_empty() {
+                break;
+            }
+            let (seed, number) = (self.policy.seed, self.history.generated().len());
+            let u = || uniform_for(Purpose::Redraw(time), seed, number);
+            match draw::draw(&self.step(logits, &rest), &mut Scratch::default(), u) {
+                Ok(next) => choice = Choice { reason: Reason::Budget, ..next },
+                // Nothing that fits has a finite logit, and the output must be completed.
+                Err(DrawError::NoFiniteLegalLogit) => break,
+                Err(error) => return Err(self.step_error(error)),
+            }
+            mask = Some(rest);
+        }
+        let token = self.way_out.next(&self.matcher, left)?;
+        Ok(Choice { token, log_probability: 0.0, reason: Reason::Budget, ..choice })
+    }
+
+    fn step<'a>(&'a self, logits: &'a [f32], mask: &'a TokenMask) -> Step<'a> {
+        Step {
             logits,
-            mask: &mask,
+            mask,
             policy: &self.policy,
             history: &self.history,
-            end_tokens: automaton.vocabulary().end_tokens(),
-        };
-        let number = self.history.generated().len();
-        let choice = draw::draw(&step, &mut self.scratch, || uniform(self.policy.seed, number))
-            .map_err(|error| self.step_error(error))?;
-        match self.tokens_left() {
-            Some(left) if !self.leaves_a_way_out(choice.token, left)? => {
-                let token = self.way_out(left)?;
-                Ok(Choice { token, log_probability: 0.0, reason: Reason::Budget, ..choice })
-            }
-            _ => Ok(choice),
+            end_tokens: self.matcher.automaton().vocabulary().end_tokens(),
         }
+    }
+
+    /// Returns the distribution that [`ConstrainedSampler::sample`] draws from, before the budget: the
+    /// tokens that passed all stages with their probabilities, by descending logit, then ascending id.
+    ///
+    /// # Errors
+    ///
+    /// As [`ConstrainedSampler::next_token`].
+    pub fn distribution(&mut self, logits: &[f32]) -> Result<Vec<(TokenId, f64)>, StepError> {
+        self.with_step(logits, draw::distribution)
+    }
+
+    /// Returns the distribution of the model and those after each stage ([`stages()`](stages)).
+    ///
+    /// # Errors
+    ///
+    /// As [`ConstrainedSampler::next_token`], for the logits of illegal tokens too.
+    pub fn stages(&mut self, logits: &[f32]) -> Result<Vec<StageDistribution>, StepError> {
+        self.with_step(logits, |step, _| stages(step))
+    }
+
+    /// Returns what the stages did to a choice that is not yet accepted.
+    ///
+    /// # Errors
+    ///
+    /// As [`ConstrainedSampler::stages`].
+    pub fn view(&mut self, logits: &[f32], choice: &Choice) -> Result<StepView, StepError> {
+        self.with_step(logits, |step, _| view(step, choice))
+    }
+
+    /// Calls `visit` with the legal tokens that leave a way out, and their log-probabilities under the
+    /// model, for as long as it returns true ([`draw::visit_ranked`]).
+    pub(super) fn visit_fitting(
+        &mut self,
+        logits: &[f32],
+        mut visit: impl FnMut(TokenId, f64) -> bool,
+    ) -> Result<(), StepError> {
+        let left = self.tokens_left();
+        let (matcher, mut way_out) = (self.matcher.fork(), self.way_out.clone());
+        let mut failed = None;
+        self.with_step(logits, |step, scratch| {
+            draw::visit_ranked(step, scratch, |token, log_probability| {
+                let fits = left.map_or(Ok(true), |left| way_out.fits(&matcher, token, left));
+                match fits {
+                    Ok(true) => visit(token, log_probability),
+                    Ok(false) => true,
+                    Err(error) => {
+                        failed = Some(error);
+                        false
+                    }
+                }
+            })
+        })?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn with_step<T>(
+        &mut self,
+        logits: &[f32],
+        decide: impl FnOnce(&Step<'_>, &mut Scratch) -> Result<T, DrawError>,
+    ) -> Result<T, StepError> {
+        let mask = self.matcher.mask()?;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let decided = decide(&self.step(logits, &mask), &mut scratch);
+        self.scratch = scratch;
+        decided.map_err(|error| self.step_error(error))
     }
 
     /// Accepts a token that was chosen elsewhere. A failure leaves the sequence as it was.
@@ -157,10 +241,7 @@ impl ConstrainedSampler {
     pub fn accept(&mut self, token: TokenId) -> Result<(), StepError> {
         self.matcher.accept(token)?;
         self.history.push(token);
-        // The way out stays one for as long as it is followed.
-        if self.way_out.as_mut().is_some_and(|way| way.pop_front() != Some(token)) {
-            self.way_out = None;
-        }
+        self.way_out.follow(token);
         Ok(())
     }
 
@@ -221,7 +302,7 @@ impl ConstrainedSampler {
     pub fn rollback(&mut self, tokens: usize) -> Result<(), StepError> {
         self.matcher.rollback(tokens)?;
         self.history.truncate(tokens);
-        self.way_out = None;
+        self.way_out.forget();
         Ok(())
     }
 
@@ -229,7 +310,7 @@ impl ConstrainedSampler {
     pub fn reset(&mut self) {
         self.matcher.reset();
         self.history.truncate(usize::MAX);
-        self.way_out = None;
+        self.way_out.forget();
     }
 
     /// Draws with the random numbers of another seed from here on.
@@ -246,7 +327,6 @@ impl ConstrainedSampler {
             policy: self.policy.clone(),
             history: self.history.clone(),
             way_out: self.way_out.clone(),
-            spells_every_byte: self.spells_every_byte,
             scratch: Scratch::default(),
         }
     }
@@ -288,40 +368,17 @@ impl ConstrainedSampler {
         Some(max.saturating_sub(self.history.generated().len()))
     }
 
-    /// Returns whether the output can be completed with `left - 1` tokens after `token`.
-    fn leaves_a_way_out(&mut self, token: TokenId, left: usize) -> Result<bool, StepError> {
-        let Some(left) = left.checked_sub(1) else { return Ok(false) };
-        if self.matcher.automaton().vocabulary().is_end(token) {
-            return Ok(true);
-        }
-        if self.way_out.as_ref().is_some_and(|way| way.front() == Some(&token) && way.len() > left)
-        {
-            return Ok(true);
-        }
-        let mut after = self.matcher.fork();
-        after.accept(token)?;
-        if self.spells_every_byte {
-            let near = after.bytes_to_complete()?.saturating_mul(NEAR_FACTOR);
-            if near.saturating_add(NEAR_TOKENS) <= u64::try_from(left).unwrap_or(u64::MAX) {
-                return Ok(true);
-            }
-        }
-        Ok(shortest_way(&after)?.is_some_and(|way| way.len() <= left))
-    }
-
-    /// Returns the next token of the shortest known way to a complete output, which takes at most
-    /// `left` tokens.
-    fn way_out(&mut self, left: usize) -> Result<TokenId, StepError> {
-        let way = match self.way_out.take() {
-            Some(way) => Some(way),
-            None => shortest_way(&self.matcher)?,
-        };
-        let needed = way.as_ref().map_or(usize::MAX, VecDeque::len);
-        self.way_out = way;
-        match self.way_out.as_ref().and_then(VecDeque::front) {
-            Some(&token) if needed <= left => Ok(token),
-            _ => Err(StepError::TokenBudget { left, needed }),
-        }
+    /// Returns the fewest tokens that complete the output from here, an end token the last, whether or
+    /// not they fit into the budget. The sequence stays where it is: accept them to end it now.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::Finished`] after an end token; [`StepError::TokenBudget`] if no completion is
+    /// known; [`StepError::BudgetExceeded`].
+    pub fn close_now(&self) -> Result<Completion, StepError> {
+        let left = self.tokens_left().unwrap_or(usize::MAX);
+        let unknown = StepError::TokenBudget { left, needed: usize::MAX, exact: false };
+        self.matcher.completion(left)?.ok_or(unknown)
     }
 
     fn step_error(&self, error: DrawError) -> StepError {
@@ -344,15 +401,6 @@ fn new_history(policy: &Policy, prompt: &[TokenId]) -> History {
     } else {
         History::new()
     }
-}
-
-/// Returns the fewest tokens that spell a shortest completion, and an end token; `None` if no tokens
-/// spell it.
-fn shortest_way(matcher: &Matcher) -> Result<Option<VecDeque<TokenId>>, StepError> {
-    let vocabulary = matcher.automaton().vocabulary();
-    let text = matcher.shortest_completion()?;
-    let end = vocabulary.end_tokens().first().copied();
-    Ok(fewest_tokens(vocabulary, &text).map(|tokens| tokens.into_iter().chain(end).collect()))
 }
 
 /// Generating failed.

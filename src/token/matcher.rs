@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use crate::automaton::{self, Configuration, Thread};
 use crate::ids::TokenId;
+use crate::limits::Budget;
 use crate::mask::TokenMask;
 use crate::step_error::StepError;
-use crate::token::TokenAutomaton;
+use crate::token::{Completion, TokenAutomaton, fewest_tokens};
+use crate::vocab::Vocabulary;
 
 /// The state of one sequence. Cloning it costs a few reference counts and its rollback history.
 ///
@@ -244,6 +246,109 @@ impl Matcher {
         Ok(automaton::needed(self.automaton.automaton(), &self.threads, &mut budget)?)
     }
 
+    /// Returns the fewest tokens that complete the output, an end token included, or `None` if none are
+    /// known: the vocabulary cannot spell a shortest text, and the search, which looks at up to `most`
+    /// tokens, found no other.
+    ///
+    /// [`Completion::exact`] tells whether the search finished within [`crate::Limits::closing_work`].
+    /// If it did not, the tokens spell a text of the fewest bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::Finished`] after an end token, [`StepError::BudgetExceeded`].
+    pub fn completion(&self, most: usize) -> Result<Option<Completion>, StepError> {
+        if self.finished {
+            return Err(StepError::Finished);
+        }
+        let spelled = self.spelled_completion()?;
+        // Fewer than those that are known.
+        let fewer = spelled.as_ref().map_or(most, |tokens| tokens.len() - 1).min(most);
+        let (found, exact) = match fewer.checked_sub(1) {
+            Some(fewer) => match self.completion_within(fewer) {
+                Some(found) => (found.or(spelled), true),
+                None => (spelled, false),
+            },
+            None => (spelled, true),
+        };
+        // That not more than `most` were looked at tells nothing about more than `most`.
+        let exact = exact && found.as_ref().is_some_and(|tokens| tokens.len() - 1 <= most);
+        Ok(found.map(|tokens| Completion { tokens, exact }))
+    }
+
+    /// Returns tokens that spell a text of the fewest bytes which completes the output, and an end
+    /// token.
+    pub(crate) fn spelled_completion(&self) -> Result<Option<Vec<TokenId>>, StepError> {
+        let vocabulary = self.automaton.vocabulary();
+        let tokens = fewest_tokens(vocabulary, &self.shortest_completion()?);
+        Ok(tokens.map(|tokens| with_end(tokens, vocabulary)))
+    }
+
+    /// Returns the fewest tokens that complete the output, with an end token, if at most `most` tokens
+    /// before that do; outside, `None` if the search did not finish: for its bound, or because it came to
+    /// a part of the grammar that cannot be expanded and that the output need not reach.
+    pub(crate) fn completion_within(&self, most: usize) -> Option<Option<Vec<TokenId>>> {
+        let mut budget =
+            Budget::new("closing_work", self.automaton.automaton().limits().closing_work);
+        let found = self.automaton.least_tokens(&self.threads, most, &mut budget).ok()?;
+        Some(found.map(|tokens| with_end(tokens, self.automaton.vocabulary())))
+    }
+
+    /// Returns a number of tokens, without an end token, that surely complete the output, or
+    /// [`crate::token::UNKNOWN`]. A few look-ups.
+    pub(crate) fn enough_tokens(&self) -> Result<u64, StepError> {
+        let mut budget = self.automaton.automaton().step_budget();
+        Ok(self.automaton.enough_tokens(&self.threads, &mut budget)?)
+    }
+
+    /// Returns whether two matchers of one grammar stand at the very same place, as far as that is quick
+    /// to tell.
+    pub(crate) fn same_place(&self, other: &Self) -> bool {
+        self.finished == other.finished && automaton::same_place(&self.threads, &other.threads)
+    }
+
+    /// Accepts the first tokens of `tokens` that are legal one after another, and returns how many: a
+    /// draft.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::BudgetExceeded`]; the tokens before stay accepted.
+    pub fn accept_prefix(&mut self, tokens: &[TokenId]) -> Result<usize, StepError> {
+        for (count, &token) in tokens.iter().enumerate() {
+            match self.accept(token) {
+                Ok(()) => {}
+                Err(StepError::TokenRejected { .. } | StepError::Finished) => return Ok(count),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(tokens.len())
+    }
+
+    /// Returns the masks after each node of a tree of drafted tokens. A node is a token and the number
+    /// of the node that it follows, which comes before it, or `None` if it follows what is accepted.
+    ///
+    /// The result of a node is an error if its path is not legal ([`StepError::TokenRejected`]), has
+    /// ended ([`StepError::Finished`]) or has no mask ([`Matcher::mask`]); below such a node it is the
+    /// same. Nodes share the stacks of those they follow.
+    ///
+    /// # Panics
+    ///
+    /// If a node follows one that does not come before it.
+    #[must_use]
+    pub fn tree_masks(
+        &self,
+        nodes: &[(Option<usize>, TokenId)],
+    ) -> Vec<Result<TokenMask, StepError>> {
+        let mut places: Vec<Result<Self, StepError>> = Vec::with_capacity(nodes.len());
+        for &(before, token) in nodes {
+            let place = match before {
+                None => Ok(self.fork()),
+                Some(before) => places[before].as_ref().map(Self::fork).map_err(Clone::clone),
+            };
+            places.push(place.and_then(|mut place| place.accept(token).map(|()| place)));
+        }
+        places.into_iter().map(|place| place.and_then(|place| place.mask())).collect()
+    }
+
     /// Returns a matcher that stands here and cannot be rolled back past here. Costs a few reference
     /// counts: use it to look ahead.
     #[must_use]
@@ -302,4 +407,10 @@ impl Matcher {
             None => "no state".into(),
         }
     }
+}
+
+/// Returns the tokens with an end token behind them.
+fn with_end(mut tokens: Vec<TokenId>, vocabulary: &Vocabulary) -> Vec<TokenId> {
+    tokens.extend(vocabulary.end_tokens().first());
+    tokens
 }

@@ -1,7 +1,7 @@
 //! The tables that all sequences under one grammar share: local masks, rests, and unions.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -12,6 +12,7 @@ use crate::ids::{StateId, TokenId};
 use crate::ir::{Departure, Grammar};
 use crate::limits::{Budget, Limits};
 use crate::mask::TokenMask;
+use crate::token::closing::Completion;
 use crate::token::local::{self, Local, LocalAndBelow};
 use crate::token::snapshot::{Bases, LocalSnapshot, TokenAutomatonSnapshot};
 use crate::vocab::{Trie, Vocabulary};
@@ -26,7 +27,7 @@ pub(crate) type LocalKey = (StateId, u32, bool, Option<u32>);
 /// Where a trie of rests goes on: the state, the rests, and the frames below.
 type Pending<'a> = (StateId, RestId, Option<&'a Arc<Stack>>);
 
-type Map<K, V> = RwLock<HashMap<K, V, foldhash::fast::RandomState>>;
+pub(crate) type Map<K, V> = RwLock<HashMap<K, V, foldhash::fast::RandomState>>;
 
 /// A grammar compiled against a vocabulary: states, and for each the set of legal tokens, computed
 /// when it is first needed and then kept for all sequences. `Send + Sync`; share it in an [`Arc`].
@@ -43,6 +44,10 @@ pub struct TokenAutomaton {
     total: Map<StateId, bool>,
     /// Unions by the numbers of their members, and whether end tokens are added.
     unions: Map<(SmallVec<[u32; 4]>, bool), TokenMask>,
+    /// How many tokens end the rules of states.
+    pub(crate) closings: Map<StateId, u64>,
+    /// How the shortest outputs are completed, once it was asked for.
+    pub(crate) start_completion: OnceLock<Option<Completion>>,
     end_mask: TokenMask,
     next_number: AtomicUsize,
     mask_bytes: AtomicUsize,
@@ -117,6 +122,8 @@ impl TokenAutomaton {
             rests: RwLock::default(),
             total: Map::default(),
             unions: Map::default(),
+            closings: Map::default(),
+            start_completion: OnceLock::new(),
             end_mask,
             next_number: AtomicUsize::new(0),
             mask_bytes: AtomicUsize::new(0),
@@ -459,10 +466,10 @@ fn local_memory(local: &Local) -> usize {
 }
 
 /// Locks for reading. A panic elsewhere leaves the memo tables usable: entries are whole or absent.
-fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
+pub(crate) fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
+pub(crate) fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -356,3 +356,66 @@ fn a_build_without_candle_says_what_a_model_needs() {
     assert_eq!(code(&output), 2);
     assert!(stderr(&output).contains("--features candle"), "{}", stderr(&output));
 }
+
+#[test]
+fn explanations_show_every_decision_as_table_json_and_drawing() {
+    let folder = Folder::new("explain");
+    let plot = folder.0.join("steps.svg");
+    let args = ["generate", "--regex", "[ab]c{2}", "--seed", "3", "--top-k", "40"];
+    let lines = json_lines(&[&args[..], &["--explain", "--plot", plot.to_str().unwrap()]].concat());
+    assert_eq!(lines[0]["policy"]["top_k"], 40);
+    let steps = lines[1]["explanation"]["steps"].as_array().unwrap();
+    let summary = &lines[1]["explanation"]["summary"];
+    assert_eq!(lines[1]["tokens"], steps.len());
+    assert_eq!(summary["steps"], steps.len());
+    let sum: f64 = steps.iter().map(|s| s["mass_removed"].as_f64().unwrap()).sum();
+    assert!((summary["mass_removed"].as_f64().unwrap() - sum).abs() < 1e-9);
+    let last = &steps[steps.len() - 1];
+    assert_eq!((&last["legal"], &last["after"]["rank"]), (&1.into(), &1.into()));
+    assert_eq!(last["after"]["log_probability"], 0.0);
+    let names: Vec<_> = last["stages"].as_array().unwrap().iter().map(|s| &s["stage"]).collect();
+    assert_eq!(names, ["model", "mask", "top_k"]);
+    let svg = std::fs::read_to_string(&plot).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    assert_eq!(svg.matches("<polyline").count(), 3);
+    let text = stdout(&schemac(&[&args[..], &["--explain"]].concat()));
+    assert!(text.starts_with("policy: temperature 1, seed 3, top_k 40, max_tokens 1000; order:"));
+    assert!(text.contains("tokens: ln p "), "{text}");
+}
+
+#[test]
+fn policies_come_from_presets_and_from_files_of_other_projects() {
+    let folder = Folder::new("policies");
+    let file = |name: &str, text: &str| {
+        std::fs::write(folder.file(name), text).unwrap();
+        folder.file(name)
+    };
+    let policy = |args: &[&str]| {
+        let args = [&["generate", "--regex", "ab", "--explain"], args].concat();
+        json_lines(&args)[0].clone()
+    };
+    assert_eq!(policy(&["--preset", "conversation"])["policy"]["top_p"], 0.9);
+    let own = file("own.json", r#"{"temperature": 0.5, "min_p": 0.1}"#);
+    let set = policy(&["--policy", &own, "--min-p", "0.2", "--order", "min_p,temperature"]);
+    assert_eq!(
+        (&set["policy"]["temperature"], &set["policy"]["min_p"]),
+        (&0.5.into(), &0.2.into())
+    );
+    let order = set["policy"]["order"].as_array().unwrap();
+    assert_eq!((&order[3], &order[4]), (&"min_p".into(), &"temperature".into()));
+    let vllm = file("vllm.json", r#"{"top_k": -1, "temperature": 0.0}"#);
+    let read = policy(&["--policy", &vllm, "--policy-of", "vllm"]);
+    assert_eq!(
+        (&read["policy"]["max_tokens"], &read["policy"]["top_k"]),
+        (&16.into(), &Value::Null)
+    );
+    // The same file in our own terms: −1 is no number of tokens.
+    let error = &policy(&["--policy", &vllm])["error"];
+    assert_eq!(error["kind"], "invalid_option");
+    let beams = file("beams.json", r#"{"num_beams": 4}"#);
+    let error = &policy(&["--policy", &beams, "--policy-of", "hugging_face"])["error"];
+    assert!(error["message"].as_str().unwrap().contains("a beam search"), "{error}");
+    let unknown = file("unknown.json", r#"{"best_of": 4}"#);
+    let error = &policy(&["--policy", &unknown, "--policy-of", "vllm"])["error"];
+    assert!(error["message"].as_str().unwrap().contains("`best_of`"), "{error}");
+}

@@ -96,7 +96,7 @@ fn the_least_budget_suffices_and_less_is_an_error_at_the_start() {
             ConstrainedSampler::new(automaton.clone(), policy)
         };
         let least = match new(1, 0) {
-            Err(StepError::TokenBudget { left: 1, needed }) => needed,
+            Err(StepError::TokenBudget { left: 1, needed, .. }) => needed,
             other => panic!("{other:?}"),
         };
         assert!(new(least - 1, 0).is_err());
@@ -155,13 +155,15 @@ fn a_budget_spent_by_hand_is_an_error_and_can_be_rolled_back() {
     sampler.accept(token("a")).unwrap();
     sampler.accept(token("a")).unwrap();
     let found = sampler.next_token(&row(&[]));
-    assert!(matches!(found, Err(StepError::TokenBudget { left: 8, needed: 8 })) || found.is_ok());
+    assert!(
+        matches!(found, Err(StepError::TokenBudget { left: 8, needed: 8, .. })) || found.is_ok()
+    );
     sampler.reset();
     for _ in 0..5 {
         sampler.accept(token("a")).unwrap();
     }
     let error = sampler.next_token(&row(&[])).unwrap_err();
-    assert!(matches!(error, StepError::TokenBudget { left: 5, needed: 8 }), "{error:?}");
+    assert!(matches!(error, StepError::TokenBudget { left: 5, needed: 8, .. }), "{error:?}");
     assert_eq!(sampler.tokens().len(), 5);
     sampler.rollback(3).unwrap();
     let mut model = |_: &[TokenId]| Ok::<_, Infallible>(row(&[(token("a"), 1.0)]));
@@ -281,7 +283,7 @@ fn what_the_vocabulary_cannot_spell_is_all_tokens_illegal() {
     let automaton = Arc::new(TokenAutomaton::new(grammar, vocabulary, limits).unwrap());
     let budgeted = Policy::greedy().max_tokens(self::tokens(50));
     let refused = ConstrainedSampler::new(automaton.clone(), budgeted).unwrap_err();
-    assert!(matches!(refused, StepError::TokenBudget { left: 50, needed: usize::MAX }));
+    assert!(matches!(refused, StepError::TokenBudget { left: 50, needed: usize::MAX, .. }));
     let mut sampler = ConstrainedSampler::new(automaton, Policy::greedy()).unwrap();
     sampler.next_token(&[0.0; 2]).unwrap();
     match sampler.next_token(&[0.0; 2]).unwrap_err() {

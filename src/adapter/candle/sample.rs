@@ -24,6 +24,10 @@ impl ConstrainedSampler {
             let text = format!("one row of logits expected, not {:?}", logits.shape());
             return Err(candle_core::Error::msg(text).into());
         }
+        if !logits.dtype().is_float() {
+            let text = format!("logits are floating-point numbers, not {:?}", logits.dtype());
+            return Err(candle_core::Error::msg(text).into());
+        }
         {
             let (storage, layout) = logits.storage_and_layout();
             if let (Storage::Cpu(CpuStorage::F32(all)), Some((start, end))) =

@@ -9,6 +9,7 @@ use crate::exit;
 use crate::json_args::JsonArgs;
 use crate::json_text::Spacing;
 use crate::output::{ColorChoice, Format};
+use crate::sampling_args::SamplingArgs;
 
 /// Constrained structured output: JSON Schema, regex and GBNF grammars compiled to token masks.
 #[derive(Debug, Parser)]
@@ -33,7 +34,7 @@ pub(crate) enum Command {
     /// Tell whether a text matches a grammar, and where it stops matching.
     Check(CheckArgs),
     /// Generate texts that match a grammar.
-    Generate(GenerateArgs),
+    Generate(Box<GenerateArgs>),
     /// Describe a tokenizer file and check it against its own decoder.
     Tokenizer(TokenizerArgs),
     /// Describe a grammar, its automaton, and the legal tokens after a text.
@@ -180,25 +181,18 @@ pub(crate) struct GenerateArgs {
     #[arg(long, requires = "model", help_heading = "Model")]
     pub raw_prompt: bool,
 
-    /// Divides the logits; 0 takes the most probable legal token.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1.0, help_heading = "Sampling")]
-    pub temperature: f64,
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
 
-    /// Keep only so many tokens of the highest probability.
-    #[arg(long, value_name = "NUMBER", help_heading = "Sampling")]
-    pub top_k: Option<NonZeroUsize>,
+    /// Show the policy in force, and for each token what the model wanted, what was legal and what was
+    /// drawn.
+    #[arg(long, help_heading = "Explanation")]
+    pub explain: bool,
 
-    /// Keep the most probable tokens whose probabilities sum to this.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1.0, help_heading = "Sampling")]
-    pub top_p: f64,
-
-    /// Keep the tokens with at least this part of the highest probability.
-    #[arg(long, value_name = "NUMBER", default_value_t = 0.0, help_heading = "Sampling")]
-    pub min_p: f64,
-
-    /// Divide the logits of tokens that were there before.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1.0, help_heading = "Sampling")]
-    pub repetition_penalty: f64,
+    /// Write a drawing (SVG) of the last text: the entropy at each token, and the probability that the
+    /// grammar took away.
+    #[arg(long, value_name = "FILE", help_heading = "Explanation")]
+    pub plot: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use schemac::runtime::{ConstrainedSampler, GenerateError, Model, Policy, RandomModel};
+use schemac::TokenId;
+use schemac::runtime::{ConstrainedSampler, Model, RandomModel};
 use schemac::token::TokenAutomaton;
 use serde_json::json;
 
@@ -16,6 +17,7 @@ use crate::grammar;
 use crate::model;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::steps::Steps;
 
 /// Runs the command.
 pub(crate) fn run(args: &GenerateArgs, output: Output) -> Result<ExitCode, Failure> {
@@ -24,7 +26,7 @@ pub(crate) fn run(args: &GenerateArgs, output: Output) -> Result<ExitCode, Failu
     }
     let automaton = grammar::compile(&args.grammar)?.automaton;
     let mut model = RandomModel::new(automaton.vocabulary(), args.seed);
-    write(args, output, &automaton, args.max_tokens, &mut model, RandomModel::reseed)
+    write(args, output, &automaton, args.max_tokens, (&mut model, &[]), RandomModel::reseed)
 }
 
 #[cfg(feature = "candle")]
@@ -33,7 +35,8 @@ fn with_model(args: &GenerateArgs, path: &Path, output: Output) -> Result<ExitCo
     let automaton = grammar::compile_for(&args.grammar, loaded.vocabulary())?.automaton;
     let mut model = model::load(args, path, &loaded)?;
     let max_tokens = model::max_tokens(args, &model)?;
-    write(args, output, &automaton, max_tokens, &mut model, |_, _| ())
+    let prompt = model.prompt().to_vec();
+    write(args, output, &automaton, max_tokens, (&mut model, &prompt), |_, _| ())
 }
 
 #[cfg(not(feature = "candle"))]
@@ -50,47 +53,75 @@ fn write<M: Model>(
     output: Output,
     automaton: &Arc<TokenAutomaton>,
     max_tokens: NonZeroUsize,
-    model: &mut M,
+    (model, prompt): (&mut M, &[TokenId]),
     reseed: impl Fn(&mut M, u64),
 ) -> Result<ExitCode, Failure>
 where
     Failure: From<M::Error>,
 {
-    let policy = policy(args).max_tokens(max_tokens);
+    let (mut policy, penalise_prompt) = args.sampling.policy()?;
+    policy.seed = args.seed;
+    // What a file of parameters allows can be less.
+    policy.max_tokens = Some(policy.max_tokens.map_or(max_tokens, |most| most.min(max_tokens)));
     let mut sampler = ConstrainedSampler::new(Arc::clone(automaton), policy)?;
+    if penalise_prompt {
+        sampler = sampler.with_penalised_prompt(prompt);
+    }
+    if args.explain {
+        let policy = sampler.policy();
+        output.result(|| format!("policy: {policy}\n"), || json!({ "policy": policy }))?;
+    }
     let progress = Progress::start("generating", Some(args.count));
+    let mut steps = Steps::default();
     for seed in (0..args.count).map(|index| args.seed.wrapping_add(index)) {
         reseed(model, seed);
         sampler.reset();
         sampler.reseed(seed);
-        generate(&mut sampler, model)?;
+        steps = Steps::default();
+        generate(args, &mut sampler, model, &mut steps)?;
+        let vocabulary = automaton.vocabulary();
         output.result(
-            || sampler.text() + "\n",
-            || json!({ "text": sampler.text(), "tokens": sampler.tokens().len(), "seed": seed }),
+            || {
+                let table = if args.explain { steps.to_table(vocabulary) } else { String::new() };
+                sampler.text() + "\n" + &table
+            },
+            || {
+                let text = sampler.text();
+                let mut result =
+                    json!({ "text": text, "tokens": sampler.tokens().len(), "seed": seed });
+                if args.explain {
+                    result["explanation"] = steps.to_json(vocabulary);
+                }
+                result
+            },
         )?;
         progress.step();
+    }
+    if let Some(path) = &args.plot {
+        std::fs::write(path, steps.to_svg()).map_err(|error| Failure::io(path, &error))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn policy(args: &GenerateArgs) -> Policy {
-    let policy = Policy::sample(args.temperature)
-        .top_p(args.top_p)
-        .min_p(args.min_p)
-        .repetition_penalty(args.repetition_penalty)
-        .seed(args.seed);
-    match args.top_k {
-        Some(k) => policy.top_k(k),
-        None => policy,
-    }
-}
-
-fn generate<M: Model>(sampler: &mut ConstrainedSampler, model: &mut M) -> Result<(), Failure>
+/// Generates one text, and looks at its decisions if they are asked for.
+fn generate<M: Model>(
+    args: &GenerateArgs,
+    sampler: &mut ConstrainedSampler,
+    model: &mut M,
+    steps: &mut Steps,
+) -> Result<(), Failure>
 where
     Failure: From<M::Error>,
 {
-    sampler.generate(model).map_err(|error| match error {
-        GenerateError::Step(error) => error.into(),
-        GenerateError::Model(error) => error.into(),
-    })
+    let explains = args.explain || args.plot.is_some();
+    let mut row = Vec::new();
+    while !sampler.is_finished() {
+        model.logits(sampler.tokens(), &mut row)?;
+        let choice = sampler.sample(&row)?;
+        if explains {
+            steps.push(sampler.view(&row, &choice)?);
+        }
+        sampler.accept(choice.token)?;
+    }
+    Ok(())
 }

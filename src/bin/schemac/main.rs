@@ -20,7 +20,9 @@ mod model;
 mod output;
 mod progress;
 mod proved;
+mod sampling_args;
 mod source;
+mod steps;
 mod suite;
 mod tokenizer;
 

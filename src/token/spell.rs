@@ -36,7 +36,7 @@ pub fn fewest_tokens(vocabulary: &Vocabulary, text: &[u8]) -> Option<Vec<TokenId
 
 /// Returns whether every single byte is a token, so that any text of n bytes is at most n tokens.
 #[must_use]
-pub(super) fn spells_every_byte(vocabulary: &Vocabulary) -> bool {
+pub(crate) fn spells_every_byte(vocabulary: &Vocabulary) -> bool {
     let trie = vocabulary.trie();
     (0..=u8::MAX)
         .all(|byte| trie.root_child(byte).is_some_and(|node| !trie.tokens(node).is_empty()))

@@ -1,0 +1,148 @@
+//! Budgets of tokens against a search that tries everything.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use super::budget::WayOut;
+use super::{ConstrainedSampler, Policy};
+use crate::frontend::gbnf;
+use crate::ids::TokenId;
+use crate::limits::Limits;
+use crate::step_error::StepError;
+use crate::token::{Matcher, TokenAutomaton};
+use crate::vocab::{Token, Vocabulary};
+
+fn automaton(grammar: &str, limits: Limits) -> Arc<TokenAutomaton> {
+    let texts = ["a", "b", "c", "ab", "aaaa", "ca", ")", "))", "(("];
+    let mut tokens: Vec<Token> = texts.map(|text| Token::Text(text.as_bytes().into())).into();
+    tokens.push(Token::Special("end".into()));
+    let vocabulary = Vocabulary::new(tokens, [TokenId::new(9)]).unwrap();
+    let grammar = gbnf::compile(grammar, &limits).unwrap();
+    Arc::new(TokenAutomaton::new(grammar, Arc::new(vocabulary), limits).unwrap())
+}
+
+/// The fewest tokens, an end token included, that complete the output; at most `most`.
+fn least(from: &Matcher, most: usize) -> Option<usize> {
+    let bytes = |matcher: &Matcher| matcher.shortest_completion().unwrap();
+    let mut level = vec![(from.clone(), Vec::new())];
+    for tokens in 1..=most {
+        let mut seen: BTreeSet<Vec<u8>> = BTreeSet::new();
+        let mut next = Vec::new();
+        for (matcher, text) in &level {
+            if bytes(matcher).is_empty() {
+                return Some(tokens);
+            }
+            for token in matcher.mask().unwrap().iter() {
+                let mut text: Vec<u8> = text.clone();
+                text.extend_from_slice(matcher.automaton().vocabulary().bytes(token));
+                // What goes on alike is told by the text.
+                if seen.insert(text.clone()) {
+                    let mut after = matcher.clone();
+                    after.accept(token).unwrap();
+                    next.push((after, text));
+                }
+            }
+        }
+        level = next;
+    }
+    None
+}
+
+/// The byte that is nearest to the end is often not the token that is: `aaaa` is one token and `bc` two.
+const GRAMMARS: [&str; 5] = [
+    "root ::= \"aaaa\" | \"bc\"",
+    "root ::= [abc]{2,5}",
+    "root ::= \"(\" (\"a\" | root)? \")\"",
+    "root ::= (\"ca\" | \"bcb\") (\"aaaa\" | \"cb\") \"c\"?",
+    "root ::= (\"a\" root \"b\") | \"c\" (\"aaaa\")*",
+];
+
+#[test]
+fn tokens_that_fit_are_those_that_a_search_of_everything_finds() {
+    for grammar in GRAMMARS {
+        let automaton = automaton(grammar, Limits::default());
+        let start = Matcher::new(automaton.clone());
+        let mut places = vec![(start.clone(), 0)];
+        let mut checked = 0;
+        while let Some((matcher, depth)) = places.pop() {
+            for left in 1..=5 {
+                let mut way_out = WayOut::within(&start, 9).unwrap();
+                way_out.forget();
+                for token in matcher.mask().unwrap().iter() {
+                    let mut after = matcher.clone();
+                    after.accept(token).unwrap();
+                    let expected = after.is_finished() || least(&after, left - 1).is_some();
+                    let found = way_out.fits(&matcher, token, left).unwrap();
+                    assert_eq!(found, expected, "{grammar} {depth} {left} {}", token.get());
+                    checked += 1;
+                    if left == 1 && depth < 3 && !after.is_finished() {
+                        places.push((after, depth + 1));
+                    }
+                }
+            }
+        }
+        assert!(checked > 10, "{grammar} {checked}");
+    }
+}
+
+#[test]
+fn an_impossible_budget_names_the_least_one_that_would_do() {
+    let refused = |grammar: &str, limits: Limits, budget: usize| {
+        let policy = Policy::greedy().max_tokens(NonZeroUsize::new(budget).unwrap());
+        match ConstrainedSampler::new(automaton(grammar, limits), policy) {
+            Err(StepError::TokenBudget { needed, exact, .. }) => Some((needed, exact)),
+            Err(error) => panic!("{error}"),
+            Ok(_) => None,
+        }
+    };
+    for grammar in GRAMMARS {
+        let start = Matcher::new(automaton(grammar, Limits::default()));
+        let least = least(&start, 9).unwrap();
+        assert_eq!(refused(grammar, Limits::default(), least - 1), Some((least, true)));
+        assert_eq!(refused(grammar, Limits::default(), least), None);
+        let closing = ConstrainedSampler::new(start.automaton().clone(), Policy::greedy()).unwrap();
+        let closing = closing.close_now().unwrap();
+        assert_eq!((closing.tokens.len(), closing.exact), (least, true));
+        let mut matcher = start;
+        closing.tokens.iter().for_each(|&token| matcher.accept(token).unwrap());
+        assert!(matcher.is_finished());
+    }
+    // A search without work leaves what spells the fewest bytes: `bc` is two tokens.
+    let lazy = Limits::default().max_closing_work(1);
+    assert_eq!(refused(GRAMMARS[0], lazy, 1), Some((3, false)));
+    assert_eq!(refused(GRAMMARS[0], Limits::default(), 1), Some((2, true)));
+}
+
+#[test]
+fn a_tree_of_drafts_has_the_mask_of_each_path() {
+    let start = Matcher::new(automaton("root ::= [ab]{1,2} \"c\"", Limits::default()));
+    let id = TokenId::new;
+    // a, a b, a b b (not legal), below that, c, a c, a c end, ab, after the end.
+    let nodes = [
+        (None, id(0)),
+        (Some(0), id(1)),
+        (Some(1), id(1)),
+        (Some(2), id(2)),
+        (None, id(2)),
+        (Some(0), id(2)),
+        (Some(5), id(9)),
+        (None, id(3)),
+    ];
+    let masks = start.tree_masks(&nodes);
+    let tokens =
+        |at: usize| masks[at].as_ref().unwrap().iter().map(TokenId::get).collect::<Vec<_>>();
+    assert_eq!(tokens(0), [0, 1, 2]);
+    assert_eq!(tokens(1), [2]);
+    assert!(matches!(masks[2], Err(StepError::TokenRejected { .. })));
+    assert!(matches!(masks[3], Err(StepError::TokenRejected { .. })));
+    assert!(matches!(masks[4], Err(StepError::TokenRejected { .. })));
+    assert_eq!(tokens(5), [9]);
+    assert!(matches!(masks[6], Err(StepError::Finished)));
+    assert_eq!(tokens(7), [2]);
+    let mut matcher = start.clone();
+    assert_eq!(matcher.accept_prefix(&[id(0), id(1), id(1), id(2)]).unwrap(), 2);
+    assert_eq!(matcher.accept_prefix(&[id(2), id(9), id(0)]).unwrap(), 2);
+    matcher.rollback(4).unwrap();
+    assert_eq!(matcher.mask().unwrap(), start.mask().unwrap());
+}

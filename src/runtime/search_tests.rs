@@ -1,0 +1,293 @@
+//! Beam search and the choice among candidates, against enumerations of small trees.
+
+use std::convert::Infallible;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use super::{
+    Beam, Candidate, ConstrainedSampler, Policy, best, candidates, deduplicate, generate_each,
+    minimum_bayes_risk, most_common, uniform,
+};
+use crate::frontend::gbnf;
+use crate::ids::TokenId;
+use crate::limits::Limits;
+use crate::step_error::StepError;
+use crate::token::{Matcher, TokenAutomaton};
+use crate::vocab::{Token, Vocabulary};
+
+/// a, b, c, ab and two end tokens.
+fn automaton(grammar: &str) -> Arc<TokenAutomaton> {
+    let mut tokens: Vec<Token> =
+        ["a", "b", "c", "ab"].map(|text| Token::Text(text.as_bytes().into())).into();
+    tokens.extend(["end", "stop"].map(|name| Token::Special(name.into())));
+    let vocabulary = Vocabulary::new(tokens, [TokenId::new(4), TokenId::new(5)]).unwrap();
+    let limits = Limits::default();
+    let grammar = gbnf::compile(grammar, &limits).unwrap();
+    Arc::new(TokenAutomaton::new(grammar, Arc::new(vocabulary), limits).unwrap())
+}
+
+fn n(count: usize) -> NonZeroUsize {
+    NonZeroUsize::new(count).unwrap()
+}
+
+fn start(grammar: &str, max_tokens: usize) -> ConstrainedSampler {
+    let policy = Policy::sample(1.0).max_tokens(n(max_tokens));
+    ConstrainedSampler::new(automaton(grammar), policy).unwrap()
+}
+
+/// A row that depends on the tokens before alone.
+fn row(seed: u64, tokens: &[TokenId]) -> Vec<f32> {
+    let place = tokens.iter().fold(7, |hash: u64, t| hash * 31 + u64::from(t.get()) + 1);
+    (0..6).map(|i| (uniform(seed ^ (place << 20), i) * 6.0) as f32).collect()
+}
+
+fn model(seed: u64) -> impl FnMut(&[TokenId]) -> Result<Vec<f32>, Infallible> {
+    move |tokens| Ok(row(seed, tokens))
+}
+
+fn log_softmax(row: &[f32]) -> Vec<f64> {
+    let total: f64 = row.iter().map(|&x| f64::from(x).exp()).sum();
+    row.iter().map(|&x| f64::from(x) - total.ln()).collect()
+}
+
+type Path = (Vec<TokenId>, f64);
+
+/// All complete outputs of at most `max` tokens, with their log-probabilities.
+fn enumerate(automaton: &Arc<TokenAutomaton>, seed: u64, max: usize) -> Vec<Path> {
+    let mut found = Vec::new();
+    let mut pending = vec![(Matcher::new(automaton.clone()), Vec::new(), 0.0)];
+    while let Some((matcher, tokens, log)) = pending.pop() {
+        if matcher.is_finished() {
+            found.push((tokens, log));
+            continue;
+        }
+        if tokens.len() == max {
+            continue;
+        }
+        let logs = log_softmax(&row(seed, &tokens));
+        for token in matcher.mask().unwrap().iter() {
+            let mut next = matcher.clone();
+            next.accept(token).unwrap();
+            let mut tokens: Vec<TokenId> = tokens.clone();
+            tokens.push(token);
+            pending.push((next, tokens, log + logs[token.index()]));
+        }
+    }
+    found
+}
+
+fn rank(paths: &mut [Path], exponent: f64) {
+    let score = |p: &Path| p.1 / (p.0.len() as f64).powf(exponent);
+    paths.sort_by(|a, b| score(b).total_cmp(&score(a)).then_with(|| a.0.cmp(&b.0)));
+}
+
+const GRAMMARS: [&str; 3] = [
+    "root ::= [abc]{1,4}",
+    "root ::= (\"a\" root \"b\") | \"c\"",
+    "root ::= \"ab\" [ac]* | \"cc\" [ab]? \"c\"",
+];
+
+#[test]
+fn greedy_loses_to_a_beam_of_two() {
+    // A .6 then EOS .55 or X .45; B .4 then EOS .9 or X .1: greedy finds .33, the beam .36. Here `c` is
+    // X, after which only an end is legal and certain.
+    let automaton = automaton("root ::= [ab] \"c\"?");
+    let mut model = |tokens: &[TokenId]| {
+        let p: [f64; 6] = match tokens.iter().map(|t| t.get()).collect::<Vec<_>>()[..] {
+            [] => [0.6, 0.4, 0.0, 0.0, 0.0, 0.0],
+            [0] => [0.0, 0.0, 0.45, 0.0, 0.55, 0.0],
+            [1] => [0.0, 0.0, 0.1, 0.0, 0.9, 0.0],
+            _ => [0.0, 0.0, 0.0, 0.0, 1.0, 0.0],
+        };
+        Ok::<_, Infallible>(p.map(|p| p.ln() as f32).to_vec())
+    };
+    let start = ConstrainedSampler::new(automaton, Policy::greedy().max_tokens(n(3))).unwrap();
+    let mut greedy = start.clone();
+    greedy.generate(&mut model).unwrap();
+    assert_eq!(greedy.text(), "a");
+    let one = Beam::new(n(1)).search(&start, &mut model).unwrap();
+    assert_eq!(one[0].sampler.text(), "a");
+    assert!((one[0].log_probability.exp() - 0.33).abs() < 1e-6);
+    let two = Beam::new(n(2)).search(&start, &mut model).unwrap();
+    assert_eq!(two.iter().map(|h| h.sampler.text()).collect::<Vec<_>>(), ["b", "a"]);
+    assert!((two[0].log_probability.exp() - 0.36).abs() < 1e-6);
+}
+
+#[test]
+fn a_wide_beam_is_exhaustive_enumeration() {
+    for grammar in GRAMMARS {
+        let automaton = automaton(grammar);
+        for seed in 0..6 {
+            let mut all = enumerate(&automaton, seed, 6);
+            assert!(all.len() > 5);
+            for exponent in [0.0, 1.0, 0.6, -0.5] {
+                rank(&mut all, exponent);
+                let beam = Beam::new(n(1_000)).length_exponent(exponent);
+                let found = beam.search(&start(grammar, 6), &mut model(seed)).unwrap();
+                assert_eq!(found.len(), all.len().min(1_000));
+                for (found, (tokens, log)) in found.iter().zip(&all) {
+                    assert_eq!(found.sampler.tokens(), tokens);
+                    assert!((found.log_probability - log).abs() < 1e-5);
+                }
+            }
+        }
+    }
+}
+
+/// A beam that goes on to the last token and keeps everything that is complete.
+fn plain_beam(automaton: &Arc<TokenAutomaton>, seed: u64, width: usize, max: usize) -> Vec<Path> {
+    let completable: Vec<Vec<TokenId>> =
+        enumerate(automaton, seed, max).into_iter().map(|path| path.0).collect();
+    let mut open: Vec<Path> = vec![(Vec::new(), 0.0)];
+    let mut done = Vec::new();
+    while !open.is_empty() {
+        let mut next: Vec<(Vec<TokenId>, f64, usize)> = Vec::new();
+        for (parent, (tokens, log)) in open.iter().enumerate() {
+            let logs = log_softmax(&row(seed, tokens));
+            for id in 0..6 {
+                let mut tokens = tokens.clone();
+                tokens.push(TokenId::new(id));
+                if completable.contains(&tokens) {
+                    done.push((tokens, log + logs[id as usize]));
+                } else if completable.iter().any(|path| path.starts_with(&tokens)) {
+                    next.push((tokens, log + logs[id as usize], parent));
+                }
+            }
+        }
+        next.sort_by(|a, b| {
+            b.1.total_cmp(&a.1).then(a.2.cmp(&b.2)).then(a.0.last().cmp(&b.0.last()))
+        });
+        next.truncate(width);
+        open = next.into_iter().map(|(tokens, log, _)| (tokens, log)).collect();
+    }
+    done
+}
+
+#[test]
+fn stopping_early_gives_what_going_on_would_give() {
+    for grammar in GRAMMARS {
+        let automaton = automaton(grammar);
+        for seed in 0..20 {
+            for (width, exponent) in [(1, 0.0), (2, 0.0), (3, 1.0), (2, 0.5), (3, -1.0)] {
+                let mut all = plain_beam(&automaton, seed, width, 6);
+                rank(&mut all, exponent);
+                let beam = Beam::new(n(width)).length_exponent(exponent);
+                let found = beam.search(&start(grammar, 6), &mut model(seed)).unwrap();
+                let found: Vec<_> = found.iter().map(|h| h.sampler.tokens().to_vec()).collect();
+                let expected: Vec<_> = all.into_iter().take(width).map(|path| path.0).collect();
+                assert_eq!(found, expected, "{grammar} {seed} {width} {exponent}");
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_that_must_differ_do() {
+    let start = start("root ::= [abc]{3}", 5);
+    let mut flat = |_: &[TokenId]| Ok::<_, Infallible>(vec![1.0, 0.9, 0.8, -9.0, 0.0, -9.0]);
+    let alike = Beam::new(n(2)).groups(n(2), 0.0).search(&start, &mut flat).unwrap();
+    assert_eq!(alike.len(), 1, "two groups find the same");
+    let apart = Beam::new(n(3)).groups(n(3), 5.0).search(&start, &mut flat).unwrap();
+    let texts: Vec<_> = apart.iter().map(|h| h.sampler.text()).collect();
+    assert_eq!(texts, ["aaa", "bbb", "ccc"]);
+    // Scores are those of the model.
+    let normal: f64 = [1.0, 0.9, 0.8, -9.0, 0.0, -9.0].map(f64::exp).iter().sum::<f64>().ln();
+    assert!((apart[1].log_probability - (2.7 - 4.0 * normal)).abs() < 1e-6);
+}
+
+#[test]
+fn a_beam_needs_a_budget_and_options_in_range() {
+    let unbounded =
+        ConstrainedSampler::new(automaton("root ::= \"a\"*"), Policy::greedy()).unwrap();
+    let refused = |beam: Beam, start: &ConstrainedSampler| {
+        let error = beam.search(start, &mut model(1)).unwrap_err();
+        assert!(error.to_string().contains("invalid policy"), "{error}");
+        error.to_string()
+    };
+    assert!(refused(Beam::new(n(2)), &unbounded).contains("`max_tokens`"));
+    let start = start("root ::= \"a\"*", 9);
+    assert!(refused(Beam::new(n(4)).groups(n(3), 0.0), &start).contains("`groups` is 3"));
+    assert!(refused(Beam::new(n(4)).length_exponent(f64::NAN), &start).contains("NaN"));
+}
+
+fn candidate(text: &str, log_probability: f64) -> Candidate {
+    let tokens = text.bytes().map(|b| TokenId::new(b.into())).collect();
+    Candidate { tokens, text: text.into(), log_probability, count: 1 }
+}
+
+#[test]
+fn the_best_of_candidates_by_each_way_of_choosing() {
+    let all = [
+        candidate("{\"n\":1}", -7.0),
+        candidate("2", -2.0),
+        candidate("{\"n\":1.0}", -3.6),
+        candidate("3", -2.5),
+        candidate("2", -1.9),
+        candidate("{ \"n\": 1 }", -20.0),
+    ];
+    let text = |found: Option<&Candidate>| found.unwrap().text.clone();
+    assert_eq!(text(best(&all, |c| c.log_probability)), "2");
+    // −3.6 / 9 = −0.4 is the highest mean.
+    assert_eq!(text(best(&all, Candidate::mean_log_probability)), "{\"n\":1.0}");
+    let valid = |c: &Candidate| match c.json() {
+        Some(value) if value.is_object() => c.log_probability,
+        _ => f64::NAN,
+    };
+    assert_eq!(text(best(&all, valid)), "{\"n\":1.0}");
+    assert!(best(&all[1..2], valid).is_none());
+    // Three spellings of one value against two of `2`.
+    let (agreed, count) = most_common(&all, Candidate::canonical_json).unwrap();
+    assert_eq!((agreed.text.as_str(), count), ("{\"n\":1}", 3));
+    let distinct = deduplicate(&all);
+    assert_eq!(distinct.len(), 5);
+    assert_eq!((distinct[1].count, distinct[1].log_probability), (2, -1.9));
+    let (_, count) = most_common(&distinct, |c| (c.text.len() == 1).then_some(())).unwrap();
+    assert_eq!(count, 3);
+    // |x − y| on 1, 2, 2, 3, 10: the median has the least mean, (1 + 0 + 0 + 1 + 8) / 5.
+    let numbers = deduplicate(&["10", "1", "2", "3", "2"].map(|t| candidate(t, 0.0)));
+    let value = |c: &Candidate| c.text.parse::<f64>().unwrap();
+    let loss = |a: &Candidate, b: &Candidate| (value(a) - value(b)).abs();
+    let (median, risk) = minimum_bayes_risk(&numbers, loss).unwrap();
+    assert_eq!((median.text.as_str(), risk), ("2", 2.0));
+}
+
+#[test]
+fn candidates_are_what_each_seed_alone_would_give() {
+    let start = start("root ::= [abc]{1,4}", 6);
+    let found = candidates(&start, &mut model(3), 40).unwrap();
+    for (seed, found) in found.iter().enumerate() {
+        let mut alone = start.fork();
+        alone.reseed(seed as u64);
+        alone.generate(&mut model(3)).unwrap();
+        assert_eq!(found.tokens, alone.tokens());
+        let mut log = 0.0;
+        for (at, token) in found.tokens.iter().enumerate() {
+            log += log_softmax(&row(3, &found.tokens[..at]))[token.index()];
+        }
+        assert!((found.log_probability - log).abs() < 1e-5);
+    }
+    let distinct = deduplicate(&found);
+    assert!((5..40).contains(&distinct.len()));
+    assert_eq!(distinct.iter().map(|c| c.count).sum::<usize>(), 40);
+}
+
+#[test]
+fn a_batch_gives_each_sequence_what_it_would_get_alone() {
+    let policy = |seed| Policy::sample(1.0).seed(seed).max_tokens(n(9));
+    let mut samplers: Vec<_> = (0..12)
+        .map(|seed| {
+            let grammar = GRAMMARS[seed % 3];
+            ConstrainedSampler::new(automaton(grammar), policy(seed as u64)).unwrap()
+        })
+        .collect();
+    let mut alone = samplers.clone();
+    // One that cannot go on does not stop the others.
+    let banned = (0..6).fold(Policy::greedy(), |p, id| p.bias(TokenId::new(id), f64::NEG_INFINITY));
+    samplers.push(ConstrainedSampler::new(automaton(GRAMMARS[0]), banned).unwrap());
+    let results = generate_each(&mut samplers, &mut model(5)).unwrap();
+    assert!(matches!(results[12], Err(StepError::NoFiniteLegalLogit { step: 0 })));
+    for (sampler, alone) in samplers.iter().zip(&mut alone) {
+        alone.generate(&mut model(5)).unwrap();
+        assert_eq!(sampler.tokens(), alone.tokens());
+    }
+}

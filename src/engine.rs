@@ -8,7 +8,12 @@ use crate::error::Error;
 use crate::frontend::gbnf;
 use crate::frontend::json_schema;
 use crate::frontend::json_schema::{JsonOptions, KeywordReport, Retrieve};
+use crate::frontend::layout;
+use crate::frontend::layout::Layout;
+use crate::frontend::openai;
+use crate::frontend::openai::ToolStyle;
 use crate::frontend::regex;
+use crate::ids::TokenId;
 use crate::ir::Grammar;
 use crate::limits::Limits;
 use crate::token::TokenAutomaton;
@@ -162,6 +167,55 @@ impl Compiler {
     /// See [`gbnf::compile`] and [`TokenAutomaton::new`].
     pub fn compile_gbnf(&self, text: &str) -> Result<Arc<TokenAutomaton>, Error> {
         self.finish(gbnf::compile(text, &self.limits)?)
+    }
+
+    /// Compiles a layout of texts and JSON Schemas ([`Layout`]).
+    ///
+    /// ```
+    /// use schemac::frontend::layout::Layout;
+    /// use schemac::{Compiler, Matcher, Vocabulary};
+    ///
+    /// let reasoning = Layout::until("</think>");
+    /// let answer = Layout::Schema(r#"{"enum": ["yes", "no"]}"#.into());
+    /// let compiler = Compiler::new(Vocabulary::embedded());
+    /// let automaton = compiler.compile_layout(&Layout::Sequence(vec![reasoning, answer]))?;
+    /// let mut matcher = Matcher::new(automaton);
+    /// matcher.accept_bytes("hm, 2 < 3 …</think>\"yes\"".as_bytes())?;
+    /// assert!(matcher.is_accepting()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`layout::compile`] and [`TokenAutomaton::new`].
+    pub fn compile_layout(&self, layout: &Layout) -> Result<Arc<TokenAutomaton>, Error> {
+        let documents = self.documents.0.as_deref().map(|documents| documents as &dyn Retrieve);
+        self.finish(layout::compile(layout, &self.json, &self.limits, documents)?)
+    }
+
+    /// Compiles what a request of OpenAI's Chat Completions asks for with `response_format`, `tools`,
+    /// `tool_choice` and `parallel_tool_calls` ([`openai::layout`]).
+    ///
+    /// # Errors
+    ///
+    /// See [`openai::layout`] and [`Compiler::compile_layout`].
+    pub fn compile_request(
+        &self,
+        request: &serde_json::Value,
+        style: &ToolStyle,
+    ) -> Result<Arc<TokenAutomaton>, Error> {
+        self.compile_layout(&openai::layout(request, style)?)
+    }
+
+    /// Returns the same compiler for outputs that end with one of these tokens, by which a next phase
+    /// begins ([`crate::runtime::Phase`]), in place of the vocabulary's end tokens.
+    ///
+    /// # Errors
+    ///
+    /// As [`Vocabulary::new`].
+    pub fn ending_with(&self, tokens: impl IntoIterator<Item = TokenId>) -> Result<Self, Error> {
+        let vocabulary = Arc::new(self.vocabulary.with_end_tokens(tokens)?);
+        Ok(Self { vocabulary, ..self.clone() })
     }
 
     fn finish(&self, grammar: Grammar) -> Result<Arc<TokenAutomaton>, Error> {

@@ -4,5 +4,7 @@
 pub mod ecma;
 pub mod gbnf;
 pub mod json_schema;
+pub mod layout;
+pub mod openai;
 mod pattern;
 pub mod regex;

@@ -17,6 +17,7 @@ mod json_options;
 mod json_schema;
 mod keywords;
 mod layering;
+mod layout;
 mod masks;
 mod numbers;
 mod proofs;

@@ -46,6 +46,7 @@ pub use report::{KeywordReport, Status};
 pub use sources::Retrieve;
 
 use crate::error::Error;
+use crate::ids::ExprId;
 use crate::ir::{Departure, Grammar};
 use crate::limits::Limits;
 
@@ -123,6 +124,65 @@ fn read_and_check(
     };
     let formulas = checked(program, &mut departures)?;
     Ok((formulas, drafts, departures))
+}
+
+/// Compiles several JSON Schemas into one grammar, which matches nothing yet, and returns it with the
+/// expression of the values of each. Each is a document of its own: references inside one stay there.
+///
+/// # Errors
+///
+/// Those of [`compile`], for each schema.
+pub(crate) fn compile_parts(
+    texts: &[&str],
+    options: &JsonOptions,
+    limits: &Limits,
+    retrieve: Option<&dyn Retrieve>,
+) -> Result<(Grammar, Vec<ExprId>), Error> {
+    let parts = Parts { texts, retrieve };
+    let refs: Vec<_> = (0..texts.len()).map(|i| format!(r#"{{"$ref":"{PART}{i}"}}"#)).collect();
+    let whole = format!(r#"{{"$schema":"{DRAFT}","anyOf":[{}]}}"#, refs.join(","));
+    let (formulas, _, departures) = read_and_check(&whole, options, limits, Some(&parts))?;
+    let nodes: Vec<_> = formulas.program.schemas.nodes[0]
+        .keywords
+        .iter()
+        .filter_map(|keyword| match keyword {
+            schema::Keyword::AnyOf(nodes) => Some(nodes.iter().copied()),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let mut grammar = Grammar::new(formulas.program.limits.expressions);
+    let mut engine = engine::Engine::new(formulas);
+    engine.translate_patterns(&mut grammar.arena)?;
+    let mut starts = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let goal = engine.formulas.schema(node, program::Scopes::empty());
+        starts.push(engine.call(&mut grammar.scope(), goal, engine::Level::default()));
+    }
+    grammar.expander = Some(Box::new(engine));
+    grammar.departures = departures;
+    grammar.arena.check()?;
+    Ok((grammar, starts))
+}
+
+/// The draft of the schema that names the parts of [`compile_parts`].
+const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// What the addresses of the parts of [`compile_parts`] begin with.
+const PART: &str = "schemac:part/";
+
+struct Parts<'a> {
+    texts: &'a [&'a str],
+    retrieve: Option<&'a dyn Retrieve>,
+}
+
+impl Retrieve for Parts<'_> {
+    fn retrieve(&self, uri: &str) -> Option<String> {
+        match uri.strip_prefix(PART) {
+            Some(number) => Some((*self.texts.get(number.parse::<usize>().ok()?)?).to_owned()),
+            None => self.retrieve?.retrieve(uri),
+        }
+    }
 }
 
 /// Returns the grammar of one schema of a program in which everything can be enforced.

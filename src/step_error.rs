@@ -24,6 +24,19 @@ pub enum StepError {
         /// Number of tokens accepted before.
         step: usize,
     },
+    /// Every legal token would complete a phrase that [`crate::Policy::ban`] names.
+    AllTokensBanned {
+        /// Number of tokens accepted before.
+        step: usize,
+    },
+    /// The token would complete a phrase that [`crate::Policy::ban`] names. Where the budget leaves no
+    /// other way to complete the output, choosing one fails with this.
+    TokenBanned {
+        /// Number of tokens accepted before.
+        step: usize,
+        /// The token.
+        token: TokenId,
+    },
     /// The token is not legal here.
     TokenRejected {
         /// Number of tokens accepted before.
@@ -76,6 +89,8 @@ impl StepError {
         match self {
             Self::AllTokensIllegal { .. } => "all_tokens_illegal",
             Self::NoFiniteLegalLogit { .. } => "no_finite_legal_logit",
+            Self::AllTokensBanned { .. } => "all_tokens_banned",
+            Self::TokenBanned { .. } => "token_banned",
             Self::TokenRejected { .. } => "token_rejected",
             Self::BytesRejected { .. } => "bytes_rejected",
             Self::Finished => "finished",
@@ -100,6 +115,12 @@ impl fmt::Display for StepError {
             ),
             Self::NoFiniteLegalLogit { step } => {
                 write!(f, "every legal token has a logit of -inf after {step} tokens")
+            }
+            Self::AllTokensBanned { step } => {
+                write!(f, "every legal token completes a banned phrase after {step} tokens")
+            }
+            Self::TokenBanned { step, token } => {
+                write!(f, "token {} completes a banned phrase after {step} tokens", token.get())
             }
             Self::TokenRejected { step, token, legal_prefix } => write!(
                 f,

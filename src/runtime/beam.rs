@@ -214,8 +214,17 @@ impl Beam {
         for step in &steps {
             let mut sampler = group.open[step.parent].sampler.fork();
             sampler.accept(step.token)?;
-            next.push(Open { sampler, log_probability: step.log_probability });
+            let log_probability = step.log_probability;
+            // At a text to stop at.
+            if sampler.is_finished() {
+                let score = self.score(log_probability, sampler.tokens().len());
+                group.done.push(Hypothesis { sampler, log_probability, score });
+            } else {
+                next.push(Open { sampler, log_probability });
+            }
         }
+        group.done.sort_by(better);
+        group.done.truncate(width);
         taken.extend(steps.iter().map(|step| step.token));
         if let Some(worst) = group.done.get(width - 1) {
             next.retain(|open| self.best_possible(open, longest) > worst.score);

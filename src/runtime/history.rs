@@ -41,6 +41,12 @@ impl History {
         &self.tokens[self.prompt..]
     }
 
+    /// Returns the tokens before the generated ones, if they are looked at.
+    #[must_use]
+    pub fn prompt(&self) -> &[TokenId] {
+        &self.tokens[..self.prompt]
+    }
+
     /// Returns the tokens of the window and how often each stands in it, in no order. Empty if the
     /// history does not count.
     pub fn counts(&self) -> impl Iterator<Item = (TokenId, u32)> + '_ {

@@ -61,6 +61,12 @@ pub struct Policy {
     /// The number of tokens, the end token counted, within which the output is complete. `None` (the
     /// default) sets no bound: a model that never ends goes on for ever.
     pub max_tokens: Option<NonZeroUsize>,
+    /// Texts at which the output ends, also across tokens: it is what comes before the first of them,
+    /// and need not be complete. None is empty.
+    pub stop: Vec<String>,
+    /// Phrases that do not occur in the output, also across tokens. None is empty. Where they leave no
+    /// legal token, a step is an error; they are not looked ahead for.
+    pub ban: Vec<String>,
     /// The key of the random numbers. Default 0.
     pub seed: u64,
     /// The order of the stages.
@@ -90,6 +96,8 @@ impl Policy {
             logit_bias: BTreeMap::new(),
             min_tokens: 0,
             max_tokens: None,
+            stop: Vec::new(),
+            ban: Vec::new(),
             seed: 0,
             order: Order::DEFAULT,
         }
@@ -187,6 +195,20 @@ impl Policy {
         self
     }
 
+    /// Adds a text to [`Policy::stop`].
+    #[must_use]
+    pub fn stop(mut self, text: impl Into<String>) -> Self {
+        self.stop.push(text.into());
+        self
+    }
+
+    /// Adds a phrase to [`Policy::ban`].
+    #[must_use]
+    pub fn ban(mut self, phrase: impl Into<String>) -> Self {
+        self.ban.push(phrase.into());
+        self
+    }
+
     /// Sets [`Policy::seed`].
     #[must_use]
     pub const fn seed(mut self, seed: u64) -> Self {
@@ -254,6 +276,10 @@ impl Policy {
             require(token.index() < vocabulary, "logit_bias", &token.get(), &range)?;
             require(bias < f64::INFINITY, "logit_bias", &bias, "a number below +inf")?;
         }
+        for (option, texts) in [("stop", &self.stop), ("ban", &self.ban)] {
+            let empty = texts.iter().any(String::is_empty);
+            require(!empty, option, &"an empty text", "a text of at least one character")?;
+        }
         if let Some(max) = self.max_tokens {
             let range = format!("below `max_tokens`, {max}, which counts the end token");
             require(self.min_tokens < max.get(), "min_tokens", &self.min_tokens, &range)?;
@@ -287,6 +313,8 @@ impl fmt::Display for Policy {
         number("biased tokens", self.logit_bias.len())?;
         number("min_tokens", self.min_tokens)?;
         number("max_tokens", count(self.max_tokens))?;
+        number("stop texts", self.stop.len())?;
+        number("banned phrases", self.ban.len())?;
         write!(f, "; order: {}", self.order)
     }
 }

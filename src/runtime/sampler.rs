@@ -12,6 +12,7 @@ use crate::runtime::model::Model;
 use crate::runtime::policy::Policy;
 use crate::runtime::random::{Purpose, uniform, uniform_for};
 use crate::runtime::view::{StageDistribution, StepView, stages, view};
+use crate::runtime::watch::Watch;
 use crate::step_error::StepError;
 use crate::token::{Completion, Matcher, TokenAutomaton};
 
@@ -56,6 +57,9 @@ pub struct ConstrainedSampler {
     policy: Arc<Policy>,
     history: History,
     way_out: WayOut,
+    watch: Watch,
+    /// The number of the first random number.
+    first_step: usize,
     scratch: Scratch,
 }
 
@@ -81,8 +85,9 @@ impl ConstrainedSampler {
             Some(most) => WayOut::within(&matcher, most.get())?,
             None => WayOut::default(),
         };
+        let watch = Watch::new(&policy);
         let (policy, scratch) = (Arc::new(policy), Scratch::default());
-        Ok(Self { matcher, policy, history, way_out, scratch })
+        Ok(Self { matcher, policy, history, way_out, watch, first_step: 0, scratch })
     }
 
     /// Returns the same sampler for a sequence that follows `prompt`, whose tokens the penalties then
@@ -92,6 +97,18 @@ impl ConstrainedSampler {
         let generated = self.history.generated().to_vec();
         self.history = new_history(&self.policy, prompt);
         generated.into_iter().for_each(|token| self.history.push(token));
+        self
+    }
+
+    /// Returns the same sampler for a part of a sequence that follows `tokens`: penalties look at them,
+    /// and the random numbers go on from there.
+    pub(super) fn following(self, tokens: &[TokenId]) -> Self {
+        self.with_penalised_prompt(tokens).at_step(tokens.len())
+    }
+
+    /// Returns the same sampler with random numbers from this one on.
+    pub(super) const fn at_step(mut self, first: usize) -> Self {
+        self.first_step = first;
         self
     }
 
@@ -117,7 +134,7 @@ impl ConstrainedSampler {
     ///
     /// As [`ConstrainedSampler::next_token`].
     pub fn sample(&mut self, logits: &[f32]) -> Result<Choice, StepError> {
-        let (seed, number) = (self.policy.seed, self.history.generated().len());
+        let (seed, number) = (self.policy.seed, self.random_step());
         let choice = self.with_step(logits, |step, scratch| {
             draw::draw(step, scratch, || uniform(seed, number))
         })?;
@@ -125,8 +142,8 @@ impl ConstrainedSampler {
     }
 
     /// Returns `choice` if the output can be completed after it within the budget; else another: one
-    /// drawn from what is left without it, and so on, so that it is distributed as if the mask had
-    /// none that do not fit; after [`REDRAWS`] of them the next of the shortest known way out.
+    /// drawn from what is left without it, and so on (without filters it is then distributed as if the
+    /// mask had none that do not fit); after [`REDRAWS`] of them the next of the shortest known way out.
     pub(super) fn fit(&mut self, logits: &[f32], mut choice: Choice) -> Result<Choice, StepError> {
         let Some(left) = self.tokens_left() else { return Ok(choice) };
         let mut mask = None;
@@ -136,13 +153,13 @@ impl ConstrainedSampler {
             }
             let rest = match mask.take() {
                 Some(mask) => mask,
-                None => self.matcher.mask()?,
+                None => self.mask()?,
             };
             let rest: TokenMask = rest.without(&[choice.token]);
             if rest.is_empty() {
                 break;
             }
-            let (seed, number) = (self.policy.seed, self.history.generated().len());
+            let (seed, number) = (self.policy.seed, self.random_step());
             let u = || uniform_for(Purpose::Redraw(time), seed, number);
             match draw::draw(&self.step(logits, &rest), &mut Scratch::default(), u) {
                 Ok(next) => choice = Choice { reason: Reason::Budget, ..next },
@@ -153,6 +170,9 @@ impl ConstrainedSampler {
             mask = Some(rest);
         }
         let token = self.way_out.next(&self.matcher, left)?;
+        if self.is_banned(token) {
+            return Err(StepError::TokenBanned { step: self.tokens().len(), token });
+        }
         Ok(Choice { token, log_probability: 0.0, reason: Reason::Budget, ..choice })
     }
 
@@ -225,7 +245,7 @@ impl ConstrainedSampler {
         logits: &[f32],
         decide: impl FnOnce(&Step<'_>, &mut Scratch) -> Result<T, DrawError>,
     ) -> Result<T, StepError> {
-        let mask = self.matcher.mask()?;
+        let mask = self.mask()?;
         let mut scratch = std::mem::take(&mut self.scratch);
         let decided = decide(&self.step(logits, &mask), &mut scratch);
         self.scratch = scratch;
@@ -239,19 +259,38 @@ impl ConstrainedSampler {
     /// [`StepError::TokenRejected`] if it is not legal, [`StepError::Finished`] after an end token,
     /// [`StepError::BudgetExceeded`].
     pub fn accept(&mut self, token: TokenId) -> Result<(), StepError> {
+        if self.is_finished() {
+            return Err(StepError::Finished);
+        }
+        if self.is_banned(token) {
+            return Err(StepError::TokenBanned { step: self.tokens().len(), token });
+        }
         self.matcher.accept(token)?;
+        self.watch.push(self.matcher.automaton().vocabulary().bytes(token));
         self.history.push(token);
         self.way_out.follow(token);
         Ok(())
     }
 
-    /// Returns the tokens that are legal next.
+    /// Returns the tokens that are legal next, without those that [`Policy::ban`] takes away.
     ///
     /// # Errors
     ///
-    /// As [`Matcher::mask`].
+    /// As [`Matcher::mask`], and [`StepError::AllTokensBanned`].
     pub fn mask(&self) -> Result<TokenMask, StepError> {
-        self.matcher.mask()
+        if self.is_finished() {
+            return Err(StepError::Finished);
+        }
+        let mask = self.matcher.mask()?;
+        let vocabulary = self.matcher.automaton().vocabulary();
+        match self.watch.banned(vocabulary) {
+            Some(banned) if !banned.is_empty() => {
+                let rest = mask.without(&banned);
+                let step = self.tokens().len();
+                if rest.is_empty() { Err(StepError::AllTokensBanned { step }) } else { Ok(rest) }
+            }
+            _ => Ok(mask),
+        }
     }
 
     /// Sets the logits of all illegal tokens to −∞, in place, for those who sample elsewhere.
@@ -279,10 +318,11 @@ impl ConstrainedSampler {
         Ok(())
     }
 
-    /// Returns whether an end token was accepted: nothing may follow.
+    /// Returns whether an end token was accepted, or a text of [`Policy::stop`] appeared: nothing may
+    /// follow.
     #[must_use]
     pub const fn is_finished(&self) -> bool {
-        self.matcher.is_finished()
+        self.matcher.is_finished() || self.watch.stopped().is_some()
     }
 
     /// Returns whether the output so far is complete, so that it may end here.
@@ -302,6 +342,7 @@ impl ConstrainedSampler {
     pub fn rollback(&mut self, tokens: usize) -> Result<(), StepError> {
         self.matcher.rollback(tokens)?;
         self.history.truncate(tokens);
+        self.watch.truncate(tokens);
         self.way_out.forget();
         Ok(())
     }
@@ -310,6 +351,7 @@ impl ConstrainedSampler {
     pub fn reset(&mut self) {
         self.matcher.reset();
         self.history.truncate(usize::MAX);
+        self.watch.truncate(usize::MAX);
         self.way_out.forget();
     }
 
@@ -327,6 +369,8 @@ impl ConstrainedSampler {
             policy: self.policy.clone(),
             history: self.history.clone(),
             way_out: self.way_out.clone(),
+            watch: self.watch.clone(),
+            first_step: self.first_step,
             scratch: Scratch::default(),
         }
     }
@@ -337,10 +381,13 @@ impl ConstrainedSampler {
         self.history.generated()
     }
 
-    /// Returns the output so far in bytes, which can end inside a character.
+    /// Returns the output so far in bytes, which can end inside a character; without the text that
+    /// stopped it.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        self.matcher.automaton().vocabulary().decode(self.tokens())
+        let mut bytes = self.matcher.automaton().vocabulary().decode(self.tokens());
+        bytes.truncate(self.watch.stopped().unwrap_or(usize::MAX));
+        bytes
     }
 
     /// Returns the output so far; bytes of a character that is not yet complete show as U+FFFD.
@@ -379,6 +426,34 @@ impl ConstrainedSampler {
         let left = self.tokens_left().unwrap_or(usize::MAX);
         let unknown = StepError::TokenBudget { left, needed: usize::MAX, exact: false };
         self.matcher.completion(left)?.ok_or(unknown)
+    }
+
+    /// Returns whether the output can be completed within the budget after `token`, which is legal.
+    pub(super) fn fits(&mut self, token: TokenId) -> Result<bool, StepError> {
+        match self.tokens_left() {
+            Some(left) => self.way_out.fits(&self.matcher, token, left),
+            None => Ok(true),
+        }
+    }
+
+    /// Returns whether `token` would complete a banned phrase.
+    pub(super) fn is_banned(&self, token: TokenId) -> bool {
+        self.watch.bans(self.matcher.automaton().vocabulary().bytes(token))
+    }
+
+    /// Returns the tokens before the sequence that penalties look at.
+    pub(super) fn penalised_prompt(&self) -> &[TokenId] {
+        self.history.prompt()
+    }
+
+    /// Returns the number of the first random number.
+    pub(super) const fn first_step(&self) -> usize {
+        self.first_step
+    }
+
+    /// Returns the number of the next random number.
+    pub(super) fn random_step(&self) -> usize {
+        self.first_step + self.tokens().len()
     }
 
     fn step_error(&self, error: DrawError) -> StepError {

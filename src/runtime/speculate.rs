@@ -108,10 +108,14 @@ fn propose<T, D: Model>(
         draft.logits(ahead.tokens(), &mut row).map_err(SpeculateError::Draft)?;
         let distribution = match ahead.distribution(&row) {
             Ok(distribution) => distribution,
-            Err(StepError::NoFiniteLegalLogit { .. } | StepError::AllTokensIllegal { .. }) => break,
+            Err(
+                StepError::NoFiniteLegalLogit { .. }
+                | StepError::AllTokensIllegal { .. }
+                | StepError::AllTokensBanned { .. },
+            ) => break,
             Err(error) => return Err(error.into()),
         };
-        let u = uniform_for(Purpose::Draft, sampler.policy().seed, ahead.tokens().len());
+        let u = uniform_for(Purpose::Draft, sampler.policy().seed, ahead.random_step());
         let Some(token) = pick(distribution.iter().copied(), u) else { break };
         ahead.accept(token)?;
         proposals.push(Proposal { token, distribution });
@@ -131,7 +135,7 @@ fn judge(
         return Ok(false);
     };
     let p = sampler.distribution(row)?;
-    let (seed, step) = (sampler.policy().seed, sampler.tokens().len());
+    let (seed, step) = (sampler.policy().seed, sampler.random_step());
     let u = uniform_for(Purpose::Accept, seed, step);
     let token = if accepts(u, of(&p, *proposed), of(q, *proposed)) {
         *proposed
@@ -142,7 +146,7 @@ fn judge(
         let residual = p.iter().map(|&(token, p)| (token, (p - of(token)).max(0.0)));
         // Only rounding can leave no residual, where both are all but equal.
         let drawn = pick(residual, u).or_else(|| pick(p.iter().copied(), u));
-        drawn.ok_or(StepError::NoFiniteLegalLogit { step })?
+        drawn.ok_or(StepError::NoFiniteLegalLogit { step: sampler.tokens().len() })?
     };
     let choice = Choice::drawn(token, of(&p, token).ln());
     let fitting = sampler.fit(row, choice)?.token;

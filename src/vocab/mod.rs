@@ -221,6 +221,12 @@ impl Vocabulary {
         Some(&self.specials[position].1)
     }
 
+    /// Returns the special token of this name, the lowest if there are several.
+    #[must_use]
+    pub fn special_named(&self, name: &str) -> Option<TokenId> {
+        self.specials.iter().find(|(_, own)| **own == *name).map(|&(id, _)| id)
+    }
+
     /// Returns the special tokens and their names, sorted by id.
     #[must_use]
     pub fn specials(&self) -> &[(TokenId, Box<str>)] {

@@ -9,6 +9,7 @@
 mod adapter;
 mod artifact;
 mod cli;
+mod decoding;
 mod fuzz_regressions;
 mod gbnf;
 mod generate;

@@ -72,6 +72,14 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "NUMBER")]
     pub min_tokens: Option<usize>,
 
+    /// A text at which the output ends; it is no part of it. May be given several times.
+    #[arg(long, value_name = "TEXT")]
+    pub stop: Vec<String>,
+
+    /// A phrase that must not occur. May be given several times.
+    #[arg(long, value_name = "TEXT")]
+    pub ban: Vec<String>,
+
     /// The order of the stages after the mask, such as `top_k,top_p,temperature`; those that are not
     /// named follow in their usual order.
     #[arg(long, value_name = "STAGES", value_delimiter = ',',
@@ -117,6 +125,8 @@ impl SamplingArgs {
         policy.top_k = self.top_k.or(policy.top_k);
         policy.penalty_window = self.penalty_window.or(policy.penalty_window);
         policy.min_tokens = self.min_tokens.unwrap_or(policy.min_tokens);
+        policy.stop.extend_from_slice(&self.stop);
+        policy.ban.extend_from_slice(&self.ban);
         policy.order = policy.order.with_filters(self.order.iter().copied())?;
         Ok((policy, penalise_prompt))
     }
@@ -136,7 +146,6 @@ impl SamplingArgs {
         };
         let imported = dialect.read(&serde_json::from_str(&text).map_err(invalid)?, 0)?;
         for (name, is_there) in [
-            ("stop texts", !imported.stop.is_empty()),
             ("end tokens", !imported.end_tokens.is_empty()),
             ("several outputs", imported.candidates > 1),
             ("a beam search", imported.beam.is_some()),

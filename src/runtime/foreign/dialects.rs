@@ -13,14 +13,7 @@ use crate::runtime::policy::Policy;
 
 /// Returns what was read, with nothing asked for but one output.
 fn imported(policy: Policy) -> Imported {
-    Imported {
-        policy,
-        penalise_prompt: false,
-        stop: Vec::new(),
-        end_tokens: Vec::new(),
-        candidates: 1,
-        beam: None,
-    }
+    Imported { policy, penalise_prompt: false, end_tokens: Vec::new(), candidates: 1, beam: None }
 }
 
 fn top_k(params: &mut Params, default: i64) -> Result<Option<NonZeroUsize>, Error> {
@@ -64,7 +57,7 @@ pub(super) fn open_ai(params: &mut Params) -> Result<Imported, Error> {
     policy.max_tokens = params.positive(&["max_completion_tokens", "max_tokens"])?;
     let mut imported = imported(policy);
     imported.candidates = params.positive(&["n"])?.map_or(1, NonZeroUsize::get);
-    imported.stop = params.texts("stop")?;
+    imported.policy.stop = params.texts("stop")?;
     Ok(imported)
 }
 
@@ -132,7 +125,7 @@ pub(super) fn hugging_face(params: &mut Params) -> Result<Imported, Error> {
     let mut imported = imported(policy);
     imported.penalise_prompt = imported.policy.has_penalties();
     imported.end_tokens = params.ids("eos_token_id")?;
-    imported.stop = params.texts("stop_strings")?;
+    imported.policy.stop = params.texts("stop_strings")?;
     imported.candidates = params.positive(&["num_return_sequences"])?.map_or(1, NonZeroUsize::get);
     imported.beam = hugging_face_beam(params, samples)?;
     Ok(imported)
@@ -207,7 +200,7 @@ pub(super) fn vllm(params: &mut Params) -> Result<Imported, Error> {
     let mut imported = imported(policy);
     imported.penalise_prompt = imported.policy.repetition_penalty != 1.0;
     imported.candidates = params.positive(&["n"])?.map_or(1, NonZeroUsize::get);
-    imported.stop = params.texts("stop")?;
+    imported.policy.stop = params.texts("stop")?;
     imported.end_tokens = params.ids("stop_token_ids")?;
     Ok(imported)
 }
@@ -294,7 +287,7 @@ pub(super) fn llama_cpp(params: &mut Params) -> Result<Imported, Error> {
     policy.max_tokens = usize::try_from(most).ok().and_then(NonZeroUsize::new);
     let mut imported = imported(policy);
     imported.penalise_prompt = imported.policy.has_penalties();
-    imported.stop = params.texts("stop")?;
+    imported.policy.stop = params.texts("stop")?;
     Ok(imported)
 }
 

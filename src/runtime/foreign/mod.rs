@@ -55,8 +55,6 @@ pub struct Imported {
     /// Whether the penalties look at the prompt too
     /// ([`crate::ConstrainedSampler::with_penalised_prompt`]).
     pub penalise_prompt: bool,
-    /// Texts at which to stop.
-    pub stop: Vec<String>,
     /// End tokens, if the parameters name some.
     pub end_tokens: Vec<TokenId>,
     /// How many outputs to return.
@@ -92,8 +90,7 @@ impl Dialect {
     ///
     /// let request = serde_json::json!({"model": "m", "temperature": 0.7, "top_p": 0.9, "stop": "\n"});
     /// let imported = Dialect::OpenAi.read(&request, 0)?;
-    /// assert_eq!(imported.policy, Policy::sample(0.7).top_p(0.9));
-    /// assert_eq!(imported.stop, ["\n"]);
+    /// assert_eq!(imported.policy, Policy::sample(0.7).top_p(0.9).stop("\n"));
     ///
     /// let error = Dialect::Vllm.read(&serde_json::json!({"bad_words": ["x"]}), 0).unwrap_err();
     /// assert!(error.message().contains("`bad_words`"));

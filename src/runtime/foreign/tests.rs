@@ -84,10 +84,11 @@ fn a_request_of_open_ai_is_translated_whole() {
         .bias(TokenId::new(5), -100.0)
         .bias(TokenId::new(7), 2.5)
         .max_tokens(n(30))
+        .stop("\n")
+        .stop("END")
         .seed(9);
     assert_eq!(imported.policy, expected);
     assert_eq!((imported.candidates, imported.penalise_prompt), (3, false));
-    assert_eq!(imported.stop, ["\n", "END"]);
     for (name, value) in [
         ("temperature", json!(2.1)),
         ("temperature", json!("1")),

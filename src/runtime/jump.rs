@@ -1,0 +1,174 @@
+//! Tokens without a model: what the grammar forces, cut as the model's tokenizer cuts it, and the last
+//! token of a prompt, which it would cut otherwise if it knew what follows.
+//!
+//! Forced text could be taken byte by byte; a model would then go on from tokens that it has never seen
+//! in a row. So it is encoded, and the tokens that what follows could still change are left to the
+//! model.
+
+use std::collections::BTreeSet;
+
+use crate::error::{Error, ErrorKind};
+use crate::ids::TokenId;
+use crate::runtime::sampler::ConstrainedSampler;
+use crate::step_error::StepError;
+use crate::token::Matcher;
+use crate::vocab::{Encoder, Vocabulary};
+
+/// Forced bytes that are looked at, at most, at a time.
+const MOST_FORCED: usize = 4_096;
+
+impl ConstrainedSampler {
+    /// Returns the tokens that must come next, whatever the model says: the bytes that the grammar
+    /// forces, as `encoder` cuts them.
+    ///
+    /// Where the tokens so far are those of the encoder, the text is cut together with what came
+    /// before; otherwise alone. Tokens at the end that would be cut otherwise with a text that may
+    /// follow are left out, so that the model chooses at the border. Tokens that a budget cannot hold
+    /// are left out too.
+    ///
+    /// Costs an encoding of the text so far, and one of the forced text for each character that may follow
+    /// and each token that could reach across its end.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::BudgetExceeded`]; [`StepError::Grammar`] with what the encoder says.
+    pub fn forced_tokens(&self, encoder: &Encoder) -> Result<Vec<TokenId>, StepError> {
+        let forced = self.matcher().forced_bytes(MOST_FORCED)?;
+        let forced = whole_characters(&forced);
+        if forced.is_empty() {
+            return Ok(Vec::new());
+        }
+        let before = self.bytes();
+        let encode = |text: &str| encoder.encode(text).map_err(StepError::from);
+        let (context, skip) = match std::str::from_utf8(&before) {
+            Ok(before) if encode(before)? == self.tokens() => {
+                let whole = encode(&format!("{before}{forced}"))?;
+                // With what follows, the last tokens may be cut otherwise than they were.
+                if whole.starts_with(self.tokens()) {
+                    (before, self.tokens().len())
+                } else {
+                    ("", 0)
+                }
+            }
+            _ => ("", 0),
+        };
+        let text = format!("{context}{forced}");
+        let mut tokens = encode(&text)?;
+        let mut after = self.matcher().fork();
+        after.accept_bytes(forced.as_bytes())?;
+        for next in self.probes(&after, &text)? {
+            let with_next = encode(&format!("{text}{next}"))?;
+            let same = tokens.iter().zip(&with_next).take_while(|(a, b)| a == b).count();
+            tokens.truncate(same);
+        }
+        let mut tokens = tokens.split_off(skip.min(tokens.len()));
+        let mut ahead = self.fork();
+        let mut fitting = 0;
+        for &token in &tokens {
+            if !ahead.fits(token)? || ahead.accept(token).is_err() {
+                break;
+            }
+            fitting += 1;
+        }
+        tokens.truncate(fitting);
+        Ok(tokens)
+    }
+
+    /// Returns texts that may follow `text`, after which `after` stands, and that could change how it is
+    /// cut: single characters, and the rests of tokens that begin inside it.
+    fn probes(&self, after: &Matcher, text: &str) -> Result<BTreeSet<String>, StepError> {
+        let mut probes = BTreeSet::new();
+        for byte in after.legal_bytes()? {
+            // What begins a longer character: one of that length.
+            let character: &[u8] = match byte {
+                0..=0x7f => &[byte],
+                0xc2..=0xdf => &[byte, 0x80],
+                0xe0 => &[byte, 0xa0, 0x80],
+                0xe1..=0xef => &[byte, 0x80, 0x80],
+                0xf0 => &[byte, 0x90, 0x80, 0x80],
+                _ => &[byte, 0x80, 0x80, 0x80],
+            };
+            probes.extend(std::str::from_utf8(character).map(str::to_owned));
+        }
+        let vocabulary = self.matcher().automaton().vocabulary();
+        let trie = vocabulary.trie();
+        let first = text.len().saturating_sub(vocabulary.longest());
+        for start in first..text.len() {
+            let Some(node) = trie.find(&text.as_bytes()[start..]) else { continue };
+            for &token in trie.subtree_tokens(node) {
+                let rest = &vocabulary.bytes(token)[text.len() - start..];
+                if let Ok(rest) = std::str::from_utf8(rest)
+                    && !rest.is_empty()
+                    && !probes.contains(rest)
+                    && after.fork().accept_bytes(rest.as_bytes()).is_ok()
+                {
+                    probes.insert(rest.to_owned());
+                }
+            }
+        }
+        Ok(probes)
+    }
+
+    /// Accepts the tokens that must come next ([`ConstrainedSampler::forced_tokens`]), and returns how
+    /// many they were.
+    ///
+    /// # Errors
+    ///
+    /// As [`ConstrainedSampler::forced_tokens`].
+    pub fn jump_forward(&mut self, encoder: &Encoder) -> Result<usize, StepError> {
+        let tokens = self.forced_tokens(encoder)?;
+        tokens.iter().try_for_each(|&token| self.accept(token))?;
+        Ok(tokens.len())
+    }
+}
+
+/// Returns the text of the bytes up to the last whole character.
+fn whole_characters(bytes: &[u8]) -> &str {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+    }
+}
+
+/// A prompt whose last token is taken back, to be chosen again together with what follows: token
+/// healing.
+///
+/// `http:` is one token and `://` another, so a model that is asked to go on after `http:` rarely
+/// writes `//`. Without the last token it may write the token `://` that begins with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Healed {
+    /// The tokens of the prompt to keep.
+    pub prompt: Vec<TokenId>,
+    /// The text that the output must begin with: compile the grammar after
+    /// [`crate::frontend::layout::Layout::Text`] of it. It is no news to whoever wrote the prompt.
+    pub begins_with: String,
+}
+
+/// Takes tokens back from the end of `prompt` whose bytes other tokens begin with: one, or more where
+/// the one before ends inside a character.
+///
+/// # Errors
+///
+/// [`ErrorKind::Unspellable`] if what was taken back is not text.
+pub fn heal(vocabulary: &Vocabulary, prompt: &[TokenId]) -> Result<Healed, Error> {
+    let trie = vocabulary.trie();
+    let mut keep = prompt.len();
+    let mut bytes: Vec<u8> = Vec::new();
+    while let Some(&last) = prompt[..keep].last() {
+        let own = vocabulary.bytes(last);
+        let goes_on = |text: &[u8]| {
+            trie.find(text)
+                .is_some_and(|node| trie.subtree_tokens(node).len() > trie.tokens(node).len())
+        };
+        let inside = std::str::from_utf8(&bytes).is_err();
+        if own.is_empty() || !inside && (!bytes.is_empty() || !goes_on(own)) {
+            break;
+        }
+        bytes.splice(0..0, own.iter().copied());
+        keep -= 1;
+    }
+    let begins_with = String::from_utf8(bytes).map_err(|_| {
+        Error::new(ErrorKind::Unspellable, "the prompt ends with tokens that are no text")
+    })?;
+    Ok(Healed { prompt: prompt[..keep].to_vec(), begins_with })
+}

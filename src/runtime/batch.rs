@@ -5,7 +5,8 @@ use crate::runtime::model::Model;
 use crate::runtime::sampler::{ConstrainedSampler, GenerateError};
 use crate::step_error::StepError;
 
-/// Generates until every sequence is complete, asking the model for all that are not at a time.
+/// Generates until every sequence is complete, asking the model for as many at a time as it likes
+/// ([`Model::batch_size`]).
 ///
 /// What a sequence becomes depends on its own sampler and the rows of the model alone, not on the
 /// others. One that fails stays where it is, and the others go on; its error is at its place.
@@ -28,17 +29,23 @@ pub(super) fn run<M: Model>(
 ) -> Result<Vec<Result<(), StepError>>, GenerateError<M::Error>> {
     let mut results: Vec<Result<(), StepError>> = samplers.iter().map(|_| Ok(())).collect();
     let mut rows = Vec::new();
-    loop {
-        let going: Vec<usize> = (0..samplers.len())
-            .filter(|&i| results[i].is_ok() && !samplers[i].is_finished())
-            .collect();
-        if going.is_empty() {
-            return Ok(results);
-        }
-        let sequences: Vec<&[TokenId]> = going.iter().map(|&i| samplers[i].tokens()).collect();
-        model.logits_each(&sequences, &mut rows).map_err(GenerateError::Model)?;
-        for (&i, row) in going.iter().zip(&rows) {
-            results[i] = step(&mut samplers[i], row, i);
+    let size = model.batch_size().max(1);
+    for first in (0..samplers.len()).step_by(size) {
+        let batch = first..samplers.len().min(first + size);
+        loop {
+            let going: Vec<usize> = batch
+                .clone()
+                .filter(|&i| results[i].is_ok() && !samplers[i].is_finished())
+                .collect();
+            if going.is_empty() {
+                break;
+            }
+            let sequences: Vec<&[TokenId]> = going.iter().map(|&i| samplers[i].tokens()).collect();
+            model.logits_each(&sequences, &mut rows).map_err(GenerateError::Model)?;
+            for (&i, row) in going.iter().zip(&rows) {
+                results[i] = step(&mut samplers[i], row, i);
+            }
         }
     }
+    Ok(results)
 }

@@ -17,43 +17,51 @@ use crate::vocab::{Encoder, Vocabulary};
 /// Forced bytes that are looked at, at most, at a time.
 const MOST_FORCED: usize = 4_096;
 
+/// The tokens before the forced text that it is cut together with.
+const CONTEXT: usize = 32;
+
 impl ConstrainedSampler {
     /// Returns the tokens that must come next, whatever the model says: the bytes that the grammar
     /// forces, as `encoder` cuts them.
     ///
-    /// Where the tokens so far are those of the encoder, the text is cut together with what came
-    /// before; otherwise alone. Tokens at the end that would be cut otherwise with a text that may
+    /// Where the last tokens so far are those of the encoder, the text is cut together with them;
+    /// otherwise alone. Tokens at the end that would be cut otherwise with a text that may
     /// follow are left out, so that the model chooses at the border. Tokens that a budget cannot hold
     /// are left out too.
     ///
-    /// Costs an encoding of the text so far, and one of the forced text for each character that may follow
-    /// and each token that could reach across its end.
+    /// Costs an encoding of the forced text for each character that may follow and each token that could
+    /// reach across its end.
     ///
     /// # Errors
     ///
     /// [`StepError::BudgetExceeded`]; [`StepError::Grammar`] with what the encoder says.
     pub fn forced_tokens(&self, encoder: &Encoder) -> Result<Vec<TokenId>, StepError> {
+        if self.is_finished() {
+            return Ok(Vec::new());
+        }
         let forced = self.matcher().forced_bytes(MOST_FORCED)?;
         let forced = whole_characters(&forced);
         if forced.is_empty() {
             return Ok(Vec::new());
         }
-        let before = self.bytes();
         let encode = |text: &str| encoder.encode(text).map_err(StepError::from);
-        let (context, skip) = match std::str::from_utf8(&before) {
-            Ok(before) if encode(before)? == self.tokens() => {
-                let whole = encode(&format!("{before}{forced}"))?;
-                // With what follows, the last tokens may be cut otherwise than they were.
-                if whole.starts_with(self.tokens()) {
-                    (before, self.tokens().len())
-                } else {
-                    ("", 0)
-                }
+        let recent = &self.tokens()[self.tokens().len().saturating_sub(CONTEXT)..];
+        let before = self.matcher().automaton().vocabulary().decode(recent);
+        let mut text = forced.to_owned();
+        let mut tokens = Vec::new();
+        let mut skip = 0;
+        if let Ok(before) = std::str::from_utf8(&before)
+            && encode(before)? == recent
+        {
+            // With what follows, the last tokens may be cut otherwise than they were.
+            let whole = encode(&format!("{before}{forced}"))?;
+            if whole.starts_with(recent) {
+                (text, tokens, skip) = (format!("{before}{forced}"), whole, recent.len());
             }
-            _ => ("", 0),
-        };
-        let text = format!("{context}{forced}");
-        let mut tokens = encode(&text)?;
+        }
+        if skip == 0 {
+            tokens = encode(&text)?;
+        }
         let mut after = self.matcher().fork();
         after.accept_bytes(forced.as_bytes())?;
         for next in self.probes(&after, &text)? {

@@ -18,6 +18,12 @@ pub trait Model {
     /// What the model says.
     fn logits(&mut self, tokens: &[TokenId], row: &mut Vec<f32>) -> Result<(), Self::Error>;
 
+    /// Returns how many sequences it is best asked for at a time. The default is 1: a model that
+    /// remembers the sequence that it was last asked for then goes on with that.
+    fn batch_size(&self) -> usize {
+        1
+    }
+
     /// Writes the logits after each of `sequences` to the rows of the same number. `rows` gets as many
     /// as there are sequences.
     ///

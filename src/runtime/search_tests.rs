@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::{
-    Beam, Candidate, ConstrainedSampler, Policy, best, candidates, deduplicate, generate_each,
-    minimum_bayes_risk, most_common, uniform,
+    Beam, Candidate, ConstrainedSampler, Model, Policy, best, candidates, deduplicate,
+    generate_each, minimum_bayes_risk, most_common, uniform,
 };
 use crate::frontend::gbnf;
 use crate::ids::TokenId;
@@ -271,6 +271,33 @@ fn candidates_are_what_each_seed_alone_would_give() {
     assert_eq!(distinct.iter().map(|c| c.count).sum::<usize>(), 40);
 }
 
+/// A model that is asked for several sequences at a time, and counts how often.
+struct Batches(u64, usize);
+
+impl Model for Batches {
+    type Error = Infallible;
+
+    fn logits(&mut self, tokens: &[TokenId], row: &mut Vec<f32>) -> Result<(), Infallible> {
+        *row = self::row(self.0, tokens);
+        Ok(())
+    }
+
+    fn batch_size(&self) -> usize {
+        5
+    }
+
+    fn logits_each(
+        &mut self,
+        sequences: &[&[TokenId]],
+        rows: &mut Vec<Vec<f32>>,
+    ) -> Result<(), Infallible> {
+        assert!((1..=5).contains(&sequences.len()));
+        self.1 += 1;
+        *rows = sequences.iter().map(|tokens| row(self.0, tokens)).collect();
+        Ok(())
+    }
+}
+
 #[test]
 fn a_batch_gives_each_sequence_what_it_would_get_alone() {
     let policy = |seed| Policy::sample(1.0).seed(seed).max_tokens(n(9));
@@ -284,7 +311,13 @@ fn a_batch_gives_each_sequence_what_it_would_get_alone() {
     // One that cannot go on does not stop the others.
     let banned = (0..6).fold(Policy::greedy(), |p, id| p.bias(TokenId::new(id), f64::NEG_INFINITY));
     samplers.push(ConstrainedSampler::new(automaton(GRAMMARS[0]), banned).unwrap());
+    let mut batched = samplers.clone();
+    let mut batches = Batches(5, 0);
+    assert_eq!(generate_each(&mut batched, &mut batches).unwrap().len(), 13);
     let results = generate_each(&mut samplers, &mut model(5)).unwrap();
+    assert!(samplers.iter().zip(&batched).all(|(a, b)| a.tokens() == b.tokens()));
+    let tokens: usize = samplers.iter().map(|sampler| sampler.tokens().len()).sum();
+    assert!(batches.1 > 3 && batches.1 < tokens, "{} runs for {tokens} tokens", batches.1);
     assert!(matches!(results[12], Err(StepError::NoFiniteLegalLogit { step: 0 })));
     for (sampler, alone) in samplers.iter().zip(&mut alone) {
         alone.generate(&mut model(5)).unwrap();

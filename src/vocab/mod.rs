@@ -167,7 +167,8 @@ impl Vocabulary {
         Ok(vocabulary)
     }
 
-    /// Returns this vocabulary with another set of end tokens.
+    /// Returns this vocabulary with another set of end tokens. Both share their tables, unless a token of
+    /// text becomes one.
     ///
     /// # Errors
     ///
@@ -176,7 +177,12 @@ impl Vocabulary {
         &self,
         end_tokens: impl IntoIterator<Item = TokenId>,
     ) -> Result<Self, Error> {
-        Self::new(self.ids().map(|id| self.token(id)).collect(), end_tokens)
+        let mut other = Self::new(self.ids().map(|id| self.token(id)).collect(), end_tokens)?;
+        if other.bytes == self.bytes && other.ends == self.ends {
+            // The tables speak of text alone.
+            other.index = Arc::clone(&self.index);
+        }
+        Ok(other)
     }
 
     /// Returns the number of ids: the largest id plus one.

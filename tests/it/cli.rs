@@ -419,3 +419,22 @@ fn policies_come_from_presets_and_from_files_of_other_projects() {
     let error = &policy(&["--policy", &unknown, "--policy-of", "vllm"])["error"];
     assert!(error["message"].as_str().unwrap().contains("`best_of`"), "{error}");
 }
+
+#[test]
+fn a_beam_prints_the_most_probable_texts_best_first() {
+    let search = |more: &[&str]| {
+        json_lines(&[&["generate", "--regex", "[ab]{1,3}", "--count", "5"], more].concat())
+    };
+    // All fourteen texts, of which five are printed.
+    let all = search(&["--beam", "64"]);
+    assert_eq!(all.len(), 5);
+    let scores: Vec<f64> = all.iter().map(|l| l["score"].as_f64().unwrap()).collect();
+    assert!(scores.is_sorted_by(|a, b| a >= b));
+    assert!(all.iter().all(|l| l["score"] == l["log_probability"]));
+    let one = search(&["--beam", "1"]);
+    assert!(one.len() == 1 && one[0]["score"].as_f64().unwrap() <= scores[0]);
+    let long = search(&["--beam", "64", "--length-exponent", "3"]);
+    assert!(long[0]["tokens"].as_u64() >= all[0]["tokens"].as_u64());
+    let error = code(&schemac(&["generate", "--regex", "a", "--length-exponent", "1"]));
+    assert_eq!(error, 2);
+}

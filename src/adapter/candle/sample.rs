@@ -17,8 +17,8 @@ impl ConstrainedSampler {
     ///
     /// # Errors
     ///
-    /// [`TensorError::Step`] as there; [`TensorError::Candle`] if the tensor is not one row or cannot
-    /// be read.
+    /// [`TensorError::Step`] as there; [`TensorError::Candle`] if the tensor is not one row of
+    /// floating-point numbers or cannot be read.
     pub fn next_token_from(&mut self, logits: &Tensor) -> Result<TokenId, TensorError> {
         if logits.dims().last() != Some(&logits.elem_count()) {
             let text = format!("one row of logits expected, not {:?}", logits.shape());
@@ -88,5 +88,38 @@ impl From<candle_core::Error> for TensorError {
 impl From<StepError> for TensorError {
     fn from(error: StepError) -> Self {
         Self::Step(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use candle_core::Device;
+
+    use super::*;
+    use crate::engine::Compiler;
+    use crate::runtime::Policy;
+    use crate::vocab::Vocabulary;
+
+    #[test]
+    fn logits_are_rows_of_floating_point_numbers() {
+        let vocabulary = Vocabulary::embedded();
+        let automaton = Compiler::new(Arc::clone(&vocabulary)).compile_regex("[ab]").unwrap();
+        let sampler = || ConstrainedSampler::new(Arc::clone(&automaton), Policy::greedy()).unwrap();
+        let row: Vec<f32> = (0..vocabulary.len()).map(|i| (i % 7) as f32).collect();
+        let tensor = Tensor::new(row.as_slice(), &Device::Cpu).unwrap();
+        let token = sampler().next_token(&row).unwrap();
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+            let tensor = tensor.to_dtype(dtype).unwrap().unsqueeze(0).unwrap();
+            assert_eq!(sampler().next_token_from(&tensor).unwrap(), token);
+        }
+        for dtype in [DType::U8, DType::U32, DType::I64] {
+            let tensor = tensor.to_dtype(dtype).unwrap();
+            let error = sampler().next_token_from(&tensor).unwrap_err();
+            assert!(error.to_string().contains("floating-point"), "{error}");
+        }
+        let two = Tensor::stack(&[&tensor, &tensor], 0).unwrap();
+        assert!(matches!(sampler().next_token_from(&two), Err(TensorError::Candle(_))));
     }
 }

@@ -184,6 +184,21 @@ pub(crate) struct GenerateArgs {
     #[command(flatten)]
     pub sampling: SamplingArgs,
 
+    /// Search for the most probable texts, following so many at a time, instead of drawing. `--count`
+    /// is then how many of those that were found to print, the best first.
+    #[arg(long, value_name = "WIDTH", conflicts_with_all = ["explain", "plot"], help_heading = "Search")]
+    pub beam: Option<NonZeroUsize>,
+
+    /// Rank texts by their log-probability divided by this power of their number of tokens.
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        requires = "beam",
+        default_value_t = 0.0,
+        help_heading = "Search"
+    )]
+    pub length_exponent: f64,
+
     /// Show the policy in force, and for each token what the model wanted, what was legal and what was
     /// drawn.
     #[arg(long, help_heading = "Explanation")]

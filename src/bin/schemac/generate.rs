@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use schemac::TokenId;
-use schemac::runtime::{ConstrainedSampler, Model, RandomModel};
+use schemac::runtime::{Beam, ConstrainedSampler, GenerateError, Model, RandomModel};
 use schemac::token::TokenAutomaton;
+use schemac::{StepError, TokenId};
 use serde_json::json;
 
 use crate::args::GenerateArgs;
@@ -67,6 +67,10 @@ where
     if penalise_prompt {
         sampler = sampler.with_penalised_prompt(prompt);
     }
+    if let Some(width) = args.beam {
+        let beam = Beam::new(width).length_exponent(args.length_exponent);
+        return search(args, output, beam, &sampler, model);
+    }
     if args.explain {
         let policy = sampler.policy();
         output.result(|| format!("policy: {policy}\n"), || json!({ "policy": policy }))?;
@@ -103,6 +107,38 @@ where
     Ok(ExitCode::SUCCESS)
 }
 
+/// Searches, and writes the best texts.
+fn search<M: Model>(
+    args: &GenerateArgs,
+    output: Output,
+    beam: Beam,
+    start: &ConstrainedSampler,
+    model: &mut M,
+) -> Result<ExitCode, Failure>
+where
+    Failure: From<M::Error>,
+{
+    let found = beam.search(start, model).map_err(|error| match error {
+        GenerateError::Step(error) => of_step(error),
+        GenerateError::Model(error) => error.into(),
+    })?;
+    for found in found.iter().take(usize::try_from(args.count).unwrap_or(usize::MAX)) {
+        let text = found.sampler.text();
+        output.result(
+            || format!("{text}\n"),
+            || {
+                json!({
+                    "text": text,
+                    "tokens": found.sampler.tokens().len(),
+                    "log_probability": found.log_probability,
+                    "score": found.score,
+                })
+            },
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Generates one text, and looks at its decisions if they are asked for.
 fn generate<M: Model>(
     args: &GenerateArgs,
@@ -124,4 +160,9 @@ where
         sampler.accept(choice.token)?;
     }
     Ok(())
+}
+
+/// As `into`, where the compiler also knows a conversion of a model's error.
+fn of_step(error: StepError) -> Failure {
+    error.into()
 }

@@ -30,3 +30,22 @@ fn fingerprint_tells_boundaries_apart() {
     assert_ne!(one(&["ab", "c"]), one(&["a", "bc"]));
     assert_eq!(one(&["ab", "c"]), one(&["ab", "c"]));
 }
+
+#[test]
+fn vocabularies_that_differ_in_special_end_tokens_share_their_tables() {
+    let embedded = Vocabulary::embedded();
+    let mut tokens: Vec<Token> = embedded.ids().map(|id| embedded.token(id)).collect();
+    tokens.push(Token::Special("</think>".into()));
+    let first = Vocabulary::new(tokens, embedded.end_tokens().to_vec()).unwrap();
+    let think = first.special_named("</think>").unwrap();
+    assert_eq!(first.special_named("</thin"), None);
+    let second = first.with_end_tokens([think]).unwrap();
+    assert!(std::ptr::eq(first.trie(), second.trie()));
+    assert_eq!(second.end_tokens(), [think]);
+    assert_ne!(first.fingerprint(), second.fingerprint());
+    // A token of text that becomes an end token is no text any more.
+    let byte = TokenId::new(u32::from(b'a'));
+    let third = first.with_end_tokens([byte]).unwrap();
+    assert!(!std::ptr::eq(first.trie(), third.trie()));
+    assert!(third.bytes(byte).is_empty() && third.trie().find(b"a").is_some());
+}

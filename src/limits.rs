@@ -23,7 +23,7 @@ pub struct Limits {
     /// Bytes of one regular expression. Default 1 MiB; the longest of a public schema has 12 KB, and a
     /// syntax tree takes some hundred bytes for each byte.
     pub pattern_bytes: usize,
-    /// Nesting depth of a source text (arrays, objects, groups). Default 20,000. Nothing recurses
+    /// Nesting depth of a source text (arrays, objects, groups). Default 100,000. Nothing recurses
     /// on input, so this only bounds the time that pathological depth can take.
     pub source_depth: usize,
     /// Hash-consed expressions, front end and automaton together. Default 4,000,000 (about
@@ -58,7 +58,7 @@ impl Default for Limits {
         Self {
             source_bytes: 16 << 20,
             pattern_bytes: 1 << 20,
-            source_depth: 20_000,
+            source_depth: 100_000,
             expressions: 4_000_000,
             states: 1_000_000,
             compile_work: 50_000_000,

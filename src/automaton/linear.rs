@@ -130,6 +130,7 @@ impl Grower {
             ));
         };
         let expr = expander.expand(family, &mut Scope { arena, rules })?;
+        self.budget.spend(expander.take_work())?;
         self.grammar.arena.check()?;
         self.expansions.insert(family, expr);
         Ok(expr)

@@ -109,7 +109,10 @@ impl Grower {
         let Grammar { arena, rules, expander, .. } = &mut self.grammar;
         let mut scope = Scope { arena, rules };
         if let Some(expander) = expander {
-            return expander.parts(&mut scope);
+            let parts = expander.parts(&mut scope);
+            // Listing is bounded by the work of one compilation itself.
+            expander.take_work();
+            return parts;
         }
         let bodies = (0..).zip(rules.iter()).filter_map(|(i, rule)| Some((i, rule, rule.body?)));
         let part = |(group, rule, expr): (u32, &Rule, ExprId)| {

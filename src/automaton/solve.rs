@@ -5,7 +5,8 @@
 //! concatenation adds and union takes the minimum (Knuth, "A generalization of Dijkstra's algorithm",
 //! 1977). Rules and lazy members take part in a least fixpoint, found by passes until nothing
 //! changes; an alternative whose lower bound cannot improve the minimum is not looked at, so lazy
-//! members that cannot matter stay unexpanded. Intersections and complements are decided by exploring
+//! members that cannot matter stay unexpanded. Where any text will do, the first pass goes depth first
+//! into what it meets, so that one way to some text is found before others are looked at. Intersections and complements are decided by exploring
 //! their derivatives.
 
 use hashbrown::{HashMap, HashSet};
@@ -209,8 +210,13 @@ impl Grower {
                 },
                 // Members of a union are sorted by their bounds, so none after this one matters.
                 None => {
-                    fixpoint.pass.insert(top.expr, top.value);
-                    result = Some(top.value);
+                    let (expr, value) = (top.expr, top.value);
+                    if let Expr::Call(_) | Expr::Lazy(_) = self.grammar.arena.get(expr) {
+                        fixpoint.values.insert(expr, value);
+                    } else {
+                        fixpoint.pass.insert(expr, value);
+                    }
+                    result = Some(value);
                     stack.pop();
                 }
             }
@@ -250,8 +256,15 @@ impl Grower {
             Expr::Alt(parts) => {
                 start = NEVER;
                 members.extend_from_slice(parts);
+                let arena = &self.grammar.arena;
                 if question == Question::Least {
-                    members.sort_by_key(|&member| self.grammar.arena.facts(member).least);
+                    members.sort_by_key(|&member| arena.facts(member).least);
+                } else {
+                    // What needs no look inside comes first.
+                    members.sort_by_key(|&member| {
+                        let facts = arena.facts(member);
+                        facts.nullable != Some(true) && !facts.regular
+                    });
                 }
             }
             // At least one copy: a repetition of none is nullable, and was answered above.
@@ -265,23 +278,34 @@ impl Grower {
             &Expr::Progression { table, state } => {
                 return Ok(Ok(self.grammar.arena.progression_least(table, state)));
             }
-            Expr::Call(_) | Expr::Lazy(_) => return Ok(Ok(self.node_value(fixpoint, expr)?)),
+            Expr::Call(_) | Expr::Lazy(_) => {
+                if let Some(&value) = fixpoint.values.get(&expr) {
+                    return Ok(Ok(value));
+                }
+                // Until more is known, it has no text: what is found on that assumption stays true.
+                fixpoint.values.insert(expr, NEVER);
+                let body = self.node_body(question, expr)?;
+                fixpoint.bodies.push((expr, body));
+                if question == Question::Least {
+                    return Ok(Ok(NEVER));
+                }
+                members.push(body);
+            }
         }
         Ok(Err(Visit { expr, members, next: 0, value: start }))
     }
 
-    /// Returns the present value of a call or lazy member, which joins the fixpoint when first met.
-    fn node_value(&mut self, fixpoint: &mut Fixpoint, node: ExprId) -> Result<u32, Error> {
-        if let Some(&value) = fixpoint.values.get(&node) {
-            return Ok(value);
-        }
-        let body = match *self.grammar.arena.get(node) {
+    /// Returns what a call or lazy member stands for, or what has a text exactly if it has.
+    fn node_body(&mut self, question: Question, node: ExprId) -> Result<ExprId, Error> {
+        Ok(match *self.grammar.arena.get(node) {
             Expr::Call(rule) => self.body(rule)?,
             Expr::Lazy(family) => {
                 let Grammar { arena, rules, expander, .. } = &mut self.grammar;
                 let hint = match expander {
-                    Some(expander) if fixpoint.question == Question::Live => {
-                        expander.liveness(family, &mut Scope { arena, rules })?
+                    Some(expander) if question == Question::Live => {
+                        let liveness = expander.liveness(family, &mut Scope { arena, rules })?;
+                        self.budget.spend(expander.take_work())?;
+                        liveness
                     }
                     _ => Liveness::Expand,
                 };
@@ -293,10 +317,7 @@ impl Grower {
                 }
             }
             _ => node,
-        };
-        fixpoint.values.insert(node, NEVER);
-        fixpoint.bodies.push((node, body));
-        Ok(NEVER)
+        })
     }
 
     /// Returns the length of the shortest text of a regular expression by exploring its derivatives,

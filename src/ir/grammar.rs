@@ -116,6 +116,13 @@ pub trait Expander: fmt::Debug + Send {
         None
     }
 
+    /// Returns how many steps the work since the last call took, for the budget of the caller.
+    ///
+    /// The default is 0: the calls alone are counted.
+    fn take_work(&mut self) -> u64 {
+        0
+    }
+
     /// Returns a copy that expands alike.
     fn boxed_clone(&self) -> Box<dyn Expander>;
 

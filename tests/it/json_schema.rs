@@ -430,9 +430,9 @@ fn switches_that_depart_from_the_standard() {
 fn large_and_deep_schemas_are_ordinary() {
     let nested =
         |open: &str, close: &str, n: usize| format!("{}true{}", open.repeat(n), close.repeat(n));
-    let deep = nested(r#"{"properties":{"a":"#, "}}", 5_000);
+    let deep = nested(r#"{"properties":{"a":"#, "}}", 20_000);
     check(&deep, &JsonOptions::default(), &["{}", r#"{"a":{"a":{}}}"#], &["{"]);
-    let deep = nested(r#"{"allOf":["#, "]}", 5_000);
+    let deep = nested(r#"{"allOf":["#, "]}", 20_000);
     check(&deep, &JsonOptions::default(), &["1"], &["x"]);
     let many: String =
         (0..10_000).map(|i| format!(r#""property{i}":{{"type":"integer"}},"#)).collect();
@@ -456,6 +456,31 @@ fn large_and_deep_schemas_are_ordinary() {
             &[r#"{"kind":"k7","v8":1}"#, r#"{"kind":"k300","v299":1}"#, "1"],
         );
     }
+    // Every seventh of many members is required, and many conditions each ask for one of two members.
+    let names: Vec<_> = (0..5_000).map(|i| format!(r#""p{i}""#)).collect();
+    let required: Vec<_> = names.iter().step_by(7).cloned().collect();
+    let members: Vec<_> =
+        names.iter().map(|name| format!(r#"{name}:{{"type":"integer"}}"#)).collect();
+    let schema = format!(
+        r#"{{"type":"object","properties":{{{}}},"required":[{}]}}"#,
+        members.join(","),
+        required.join(",")
+    );
+    check(&schema, &JsonOptions::default(), &[], &[r#"{"p0":1,"p8":1}"#, "{}"]);
+    let conditions: Vec<_> = (0..80)
+        .map(|i| format!(r#"{{"if":{{"properties":{{"p{i}":{{"const":1}}}}}},"then":{{"required":["q{i}"]}},"else":{{"required":["r{i}"]}}}}"#))
+        .collect();
+    let schema = format!(r#"{{"allOf":[{}]}}"#, conditions.join(","));
+    let all = |first: &str| -> String {
+        let rest: Vec<_> = (1..80).map(|i| format!(r#""q{i}":0"#)).collect();
+        format!("{{{first},{}}}", rest.join(","))
+    };
+    check(
+        &schema,
+        &JsonOptions::default(),
+        &[&all(r#""q0":0"#), &all(r#""p0":1,"q0":0"#), &all(r#""p0":2,"r0":0"#), "1"],
+        &[&all(r#""p0":2,"q0":0"#), "{}"],
+    );
 }
 
 #[test]

@@ -447,6 +447,10 @@ impl Expander for Engine {
         }
     }
 
+    fn take_work(&mut self) -> u64 {
+        std::mem::take(&mut self.formulas.work)
+    }
+
     fn boxed_clone(&self) -> Box<dyn Expander> {
         Box::new(self.clone())
     }

@@ -184,6 +184,8 @@ pub(super) struct Formulas {
     /// What comparisons looked at.
     pub(super) analysis: Box<Analysis>,
     overflow: bool,
+    /// How many parts were looked at since this was last taken.
+    pub(super) work: u64,
 }
 
 /// What was split by type so far.
@@ -283,6 +285,7 @@ impl Formulas {
             split: Split::default(),
             analysis: Box::default(),
             overflow: false,
+            work: 0,
         };
         let (no, yes) = (formulas.intern(Formula::False), formulas.intern(Formula::True));
         formulas.negations[no.index()] = Some(yes);
@@ -330,9 +333,13 @@ impl Formulas {
         &self.bounds[id.index()]
     }
 
-    /// Returns an error once a formula did not fit under the limit on expressions; past it the
-    /// constructors return [`Formulas::no`].
+    /// Returns an error once a formula did not fit under the limit on expressions, past which the
+    /// constructors return [`Formulas::no`], or when more work was done at once than compiling may take.
     pub(super) fn check(&self) -> Result<(), Error> {
+        let limit = self.program.limits.compile_work;
+        if self.work > limit {
+            return Err(BudgetExceeded::new("compile_work", limit).into());
+        }
         if self.overflow {
             let limit = self.program.limits.expressions as u64;
             return Err(BudgetExceeded::new("expressions", limit).into());
@@ -543,6 +550,7 @@ impl Formulas {
     ) -> Result<FormulaId, Error> {
         let mut needed = Vec::new();
         self.collect(root, true, &mut needed);
+        self.work += needed.len() as u64;
         let mut done = Done::default();
         let mut by_atom: Map<AtomId, FormulaId> = Map::default();
         for id in needed {
@@ -601,6 +609,7 @@ impl Formulas {
                 _ => flat.push(part),
             }
         }
+        self.work += flat.len() as u64;
         if flat.len() > 1 {
             flat.sort_unstable();
             flat.dedup();

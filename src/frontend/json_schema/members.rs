@@ -268,9 +268,14 @@ impl Engine {
         }
         let order = self.orders.get(object.order);
         let Progress { taken, any, .. } = object.progress;
+        let before = self.sets.get(taken.index()).map_or(&[][..], |taken| taken);
+        let is_open = |at: u32| match any {
+            true => at != position && before.binary_search(&at).is_err(),
+            false => at > position,
+        };
         let key = Key {
             name: Some(name),
-            follows: &|other| any || order.position(other).is_none_or(|at| at > position),
+            follows: &|other| order.position(other).is_none_or(is_open),
             test: &|test| tests.iter().any(|&(t, outcome)| t == test && outcome),
         };
         let formula = self.formulas.read_member(object.formula, &key)?;

@@ -23,8 +23,8 @@ pub(super) enum NameTest {
 pub(super) struct Key<'a> {
     /// The name, if it is one that the schema mentions.
     pub(super) name: Option<NameId>,
-    /// Whether a name that was passed over can still follow: in any order yes, in declared order if it
-    /// stands after this one.
+    /// Whether a name of the schema can still follow: in any order if it was not there before, in
+    /// declared order if it stands after this one.
     pub(super) follows: &'a dyn Fn(NameId) -> bool,
     /// The outcomes of the tests.
     pub(super) test: &'a dyn Fn(NameTest) -> bool,
@@ -82,7 +82,8 @@ impl Formulas {
                 Atom::Members(id, scope) => {
                     let goal = formulas.member_goal(id, scope, key);
                     let value = formulas.value(goal);
-                    let rest = literal(formulas);
+                    let rest =
+                        if formulas.is_settled(id, key) { Self::yes() } else { literal(formulas) };
                     formulas.and(&[value, rest])
                 }
                 Atom::EqualMembers(object) => {
@@ -142,6 +143,15 @@ impl Formulas {
         }
         let goals: Vec<_> = nodes.into_iter().map(|node| self.schema(node, scope)).collect();
         self.and(&goals)
+    }
+
+    /// Returns whether a members part says nothing of any member that can still follow.
+    fn is_settled(&self, id: MembersId, key: &Key<'_>) -> bool {
+        let members = &self.program.schemas.members[id.index()];
+        // The name declared last is the likeliest to follow.
+        members.patterns.is_empty()
+            && members.additional.is_none()
+            && !members.properties.iter().rev().any(|&(name, _)| (key.follows)(name))
     }
 
     fn evaluates_member(&self, evaluates: Evaluates, key: &Key<'_>) -> bool {

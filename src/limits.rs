@@ -36,8 +36,9 @@ pub struct Limits {
     pub compile_work: u64,
     /// Elementary steps of one mask or one accepted token. Default 50,000,000.
     pub step_work: u64,
-    /// Elementary steps of one search for the fewest tokens that complete an output. Default 100,000,
-    /// some milliseconds. A search that ends before it knows leaves an upper bound.
+    /// Elementary steps of one search for the fewest tokens that complete an output. Default 20,000,
+    /// some milliseconds. A search that ends before it knows leaves an upper bound. At a step of a
+    /// sequence a search has a tenth of it, and the first that ends so is the last of the sequence.
     pub closing_work: u64,
     /// Bytes of memoised masks of one compiled grammar. Default 256 MiB. Past it, masks are
     /// computed and not kept.
@@ -63,7 +64,7 @@ impl Default for Limits {
             states: 1_000_000,
             compile_work: 50_000_000,
             step_work: 50_000_000,
-            closing_work: 100_000,
+            closing_work: 20_000,
             mask_bytes: 256 << 20,
             rollback: 4_096,
             number_digits: 1_000,

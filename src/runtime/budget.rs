@@ -3,7 +3,7 @@
 //!
 //! A token fits if a completion is known that is short enough. First the bound of a few look-ups is
 //! asked ([`Matcher::enough_tokens`]), which decides nearly always; near the end of the budget a
-//! shortest text is spelled; and where the grammar is so small that its start could be searched, the
+//! shortest text is spelled; and where the grammar is so small that it can be searched at once, the
 //! fewest tokens are, so that there the answer is exact.
 
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ pub(super) struct WayOut {
     next: Option<(TokenId, VecDeque<TokenId>)>,
     /// A place from which no completion of so many tokens is known.
     too_far: Option<(Matcher, usize)>,
-    /// Whether the grammar is small enough to be searched.
+    /// Whether the grammar is small enough to be searched, as far as is known.
     searches: bool,
     /// Whether n bytes are at most n tokens.
     spells_every_byte: bool,
@@ -95,7 +95,12 @@ impl WayOut {
         }
         let mut way = after.spelled_completion()?.filter(|way| way.len() <= left);
         if way.is_none() && self.searches && left > 0 {
-            way = after.completion_within(left - 1).flatten();
+            let work = after.automaton().automaton().limits().closing_work / 10;
+            match after.completion_within(left - 1, work) {
+                Some(found) => way = found,
+                // The grammar is not that small.
+                None => self.searches = false,
+            }
         }
         match way {
             Some(way) => {

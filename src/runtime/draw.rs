@@ -185,6 +185,24 @@ pub fn distribution(
     Ok(candidates.iter().map(probability).collect())
 }
 
+/// Returns what [`distribution`] does, by ascending id. Sorts only what filters leave.
+pub(super) fn probabilities(
+    step: &Step<'_>,
+    scratch: &mut Scratch,
+) -> Result<Vec<(TokenId, f64)>, DrawError> {
+    if step.policy.temperature == 0.0 || filter::is_needed(step.policy) {
+        let mut found = distribution(step, scratch)?;
+        found.sort_unstable_by_key(|&(token, _)| token);
+        return Ok(found);
+    }
+    let Prepared { legal, max, .. } = prepare(step, &mut scratch.buffers)?;
+    let weights = Weights::new(max, step.policy.temperature);
+    let candidates = &mut scratch.candidates;
+    legal.gather(f32::NEG_INFINITY, candidates);
+    let total = filter::sum(weights, candidates);
+    Ok(candidates.iter().map(|c| (c.token(), weights.of(c.logit()) / total)).collect())
+}
+
 /// Returns the natural logarithm of the probability of `token` in the whole distribution of the
 /// model, before any stage, at temperature 1. Costs a pass over all logits.
 ///

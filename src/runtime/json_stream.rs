@@ -492,9 +492,12 @@ const fn literal(byte: u8) -> Option<(&'static [u8], JsonKind)> {
 }
 
 #[cfg(test)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "random places")]
 mod tests {
-    use super::*;
     use serde_json::Value;
+
+    use super::*;
+    use crate::runtime::uniform;
 
     const DOCUMENTS: [&str; 9] = [
         r#"{"name": "Ada", "n": [1, -2.5e+10, {"x": null}], "ok": true, "e": {}, "l": []}"#,
@@ -627,6 +630,27 @@ mod tests {
         ] {
             let mut stream = JsonStream::default();
             assert_eq!(stream.push(text.as_bytes()), Err(NotJson { at }), "{text}");
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused_and_what_was_read_can_be_repaired() {
+        let alphabet = b"{}[]:,\"\\u0dD8e+-.1tfn \xc3\xa9\xf0";
+        for round in 0..20_000 {
+            let byte = |i| alphabet[(uniform(round, i) * 97.0) as usize % alphabet.len()];
+            let mut stream = JsonStream::default();
+            for at in 0..12 {
+                if stream.push(&[byte(at)]).is_err() {
+                    break;
+                }
+                // What is no character, or a number that none has, is the writer's own.
+                if let Some(text) = stream.repaired()
+                    && !text.contains(char::REPLACEMENT_CHARACTER)
+                {
+                    assert!(!text.is_empty());
+                }
+            }
+            let _ = (stream.pointer(), stream.finish(), stream.repaired());
         }
     }
 }

@@ -64,8 +64,9 @@ pub struct ConstrainedSampler {
 }
 
 /// How many tokens are drawn, one after another, in place of one that the budget cannot hold, before
-/// the shortest known way out is taken.
-const REDRAWS: u64 = 64;
+/// the shortest known way out is taken. Each costs about as much as a step, and that many are needed only
+/// where nearly all that the model wants is too long.
+const REDRAWS: u64 = 16;
 
 impl ConstrainedSampler {
     /// Returns the sampler at the start of the grammar.
@@ -194,6 +195,14 @@ impl ConstrainedSampler {
     /// As [`ConstrainedSampler::next_token`].
     pub fn distribution(&mut self, logits: &[f32]) -> Result<Vec<(TokenId, f64)>, StepError> {
         self.with_step(logits, draw::distribution)
+    }
+
+    /// Returns the same by ascending id, without a sort of what is not filtered.
+    pub(super) fn probabilities(
+        &mut self,
+        logits: &[f32],
+    ) -> Result<Vec<(TokenId, f64)>, StepError> {
+        self.with_step(logits, draw::probabilities)
     }
 
     /// Returns the distribution of the model and those after each stage ([`stages()`](stages)).

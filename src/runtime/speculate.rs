@@ -16,8 +16,6 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 
-use hashbrown::HashMap;
-
 use crate::ids::TokenId;
 use crate::runtime::draw::Choice;
 use crate::runtime::model::Model;
@@ -38,10 +36,13 @@ pub struct Round {
     pub gained: usize,
 }
 
+/// Tokens with their probabilities, by ascending id.
+type Distribution = Vec<(TokenId, f64)>;
+
 /// A token with the distribution that it was drawn from.
 struct Proposal {
     token: TokenId,
-    distribution: Vec<(TokenId, f64)>,
+    distribution: Distribution,
 }
 
 /// Adds tokens to the sequence of `sampler` in one round: up to `drafts` proposals of `draft`, judged
@@ -106,7 +107,7 @@ fn propose<T, D: Model>(
     let mut row = Vec::new();
     while proposals.len() < most && !ahead.is_finished() {
         draft.logits(ahead.tokens(), &mut row).map_err(SpeculateError::Draft)?;
-        let distribution = match ahead.distribution(&row) {
+        let distribution = match ahead.probabilities(&row) {
             Ok(distribution) => distribution,
             Err(
                 StepError::NoFiniteLegalLogit { .. }
@@ -116,7 +117,7 @@ fn propose<T, D: Model>(
             Err(error) => return Err(error.into()),
         };
         let u = uniform_for(Purpose::Draft, sampler.policy().seed, ahead.random_step());
-        let Some(token) = pick(distribution.iter().copied(), u) else { break };
+        let Some(token) = pick(&distribution, u) else { break };
         ahead.accept(token)?;
         proposals.push(Proposal { token, distribution });
     }
@@ -134,18 +135,16 @@ fn judge(
         sampler.next_token(row)?;
         return Ok(false);
     };
-    let p = sampler.distribution(row)?;
+    let p = sampler.probabilities(row)?;
     let (seed, step) = (sampler.policy().seed, sampler.random_step());
     let u = uniform_for(Purpose::Accept, seed, step);
     let token = if accepts(u, of(&p, *proposed), of(q, *proposed)) {
         *proposed
     } else {
         let u = uniform_for(Purpose::Residual, seed, step);
-        let q: HashMap<TokenId, f64> = q.iter().copied().collect();
-        let of = |token| q.get(&token).copied().unwrap_or(0.0);
-        let residual = p.iter().map(|&(token, p)| (token, (p - of(token)).max(0.0)));
+        let residual = residual(&p, q);
         // Only rounding can leave no residual, where both are all but equal.
-        let drawn = pick(residual, u).or_else(|| pick(p.iter().copied(), u));
+        let drawn = pick(&residual, u).or_else(|| pick(&p, u));
         drawn.ok_or(StepError::NoFiniteLegalLogit { step: sampler.tokens().len() })?
     };
     let choice = Choice::drawn(token, of(&p, token).ln());
@@ -160,16 +159,27 @@ fn accepts(u: f64, p: f64, q: f64) -> bool {
 }
 
 fn of(distribution: &[(TokenId, f64)], token: TokenId) -> f64 {
-    distribution.iter().find(|(own, _)| *own == token).map_or(0.0, |&(_, p)| p)
+    let found = distribution.binary_search_by_key(&token, |&(own, _)| own);
+    found.map_or(0.0, |at| distribution[at].1)
+}
+
+/// Returns max(p − q, 0), not normalised.
+fn residual(p: &[(TokenId, f64)], q: &[(TokenId, f64)]) -> Distribution {
+    let mut rest = q.iter().peekable();
+    let mut less = |token| {
+        while rest.next_if(|(own, _)| *own < token).is_some() {}
+        rest.next_if(|(own, _)| *own == token).map_or(0.0, |&(_, q)| q)
+    };
+    p.iter().map(|&(token, p)| (token, (p - less(token)).max(0.0))).collect()
 }
 
 /// Returns the first token up to which the weights sum to more than the part `u` of all; the last one
 /// with a weight if rounding leaves none, and `None` if there is none.
-fn pick(weights: impl Iterator<Item = (TokenId, f64)> + Clone, u: f64) -> Option<TokenId> {
-    let total: f64 = weights.clone().map(|(_, weight)| weight).sum();
+fn pick(weights: &[(TokenId, f64)], u: f64) -> Option<TokenId> {
+    let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
     let mut reached = 0.0;
     let mut last = None;
-    for (token, weight) in weights.filter(|&(_, weight)| weight > 0.0) {
+    for &(token, weight) in weights.iter().filter(|(_, weight)| *weight > 0.0) {
         last = Some(token);
         reached += weight;
         if reached > u * total {
@@ -223,6 +233,23 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_residual_is_what_the_draft_left() {
+        let of = |list: &[(u32, f64)]| -> Distribution {
+            list.iter().map(|&(id, p)| (TokenId::new(id), p)).collect()
+        };
+        // Of A .5 and B .5 against A .9 and B .1, only B is left, with .4.
+        let left = residual(&of(&[(0, 0.5), (1, 0.5)]), &of(&[(0, 0.9), (1, 0.1)]));
+        assert_eq!(left, of(&[(0, 0.0), (1, 0.4)]));
+        assert_eq!(pick(&left, 0.0), Some(TokenId::new(1)));
+        // Tokens that only one of the two has.
+        let left = residual(&of(&[(1, 0.25), (3, 0.75)]), &of(&[(0, 0.5), (3, 0.25), (9, 0.25)]));
+        assert_eq!(left, of(&[(1, 0.25), (3, 0.5)]));
+        assert_eq!(pick(&left, 0.3), Some(TokenId::new(1)));
+        assert_eq!(pick(&left, 0.34), Some(TokenId::new(3)));
+        assert_eq!(pick(&of(&[(0, 0.0)]), 0.5), None);
+    }
 
     #[test]
     fn the_chance_of_a_draft_is_the_target_over_the_draft() {

@@ -260,11 +260,12 @@ impl Matcher {
         if self.finished {
             return Err(StepError::Finished);
         }
+        let work = self.automaton.automaton().limits().closing_work;
         let spelled = self.spelled_completion()?;
         // Fewer than those that are known.
         let fewer = spelled.as_ref().map_or(most, |tokens| tokens.len() - 1).min(most);
         let (found, exact) = match fewer.checked_sub(1) {
-            Some(fewer) => match self.completion_within(fewer) {
+            Some(fewer) => match self.completion_within(fewer, work) {
                 Some(found) => (found.or(spelled), true),
                 None => (spelled, false),
             },
@@ -284,11 +285,10 @@ impl Matcher {
     }
 
     /// Returns the fewest tokens that complete the output, with an end token, if at most `most` tokens
-    /// before that do; outside, `None` if the search did not finish: for its bound, or because it came to
-    /// a part of the grammar that cannot be expanded and that the output need not reach.
-    pub(crate) fn completion_within(&self, most: usize) -> Option<Option<Vec<TokenId>>> {
-        let mut budget =
-            Budget::new("closing_work", self.automaton.automaton().limits().closing_work);
+    /// before that do; outside, `None` if the search did not finish: for `work`, its bound, or because it
+    /// came to a part of the grammar that cannot be expanded and that the output need not reach.
+    pub(crate) fn completion_within(&self, most: usize, work: u64) -> Option<Option<Vec<TokenId>>> {
+        let mut budget = Budget::new("closing_work", work);
         let found = self.automaton.least_tokens(&self.threads, most, &mut budget).ok()?;
         Some(found.map(|tokens| with_end(tokens, self.automaton.vocabulary())))
     }

@@ -6,10 +6,13 @@
 //! 1977). Rules and lazy members take part in a least fixpoint, found by passes until nothing
 //! changes; an alternative whose lower bound cannot improve the minimum is not looked at, so lazy
 //! members that cannot matter stay unexpanded. Where any text will do, the first pass goes depth first
-//! into what it meets, so that one way to some text is found before others are looked at. Intersections and complements are decided by exploring
-//! their derivatives.
+//! into what it meets, so that one way to some text is found before others are looked at. Intersections
+//! and complements are decided by exploring their derivatives.
 
-use hashbrown::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::automaton::linear::Grower;
@@ -301,12 +304,17 @@ impl Grower {
             Expr::Call(rule) => self.body(rule)?,
             Expr::Lazy(family) => {
                 let Grammar { arena, rules, expander, .. } = &mut self.grammar;
-                let hint = match expander {
-                    Some(expander) if question == Question::Live => {
-                        let liveness = expander.liveness(family, &mut Scope { arena, rules })?;
+                let scope = &mut Scope { arena, rules };
+                let hint = match (expander, question) {
+                    (Some(expander), Question::Live) => {
+                        let liveness = expander.liveness(family, scope)?;
                         self.budget.spend(expander.take_work())?;
                         liveness
                     }
+                    (Some(expander), Question::Least) => match expander.as_long(family, scope)? {
+                        Some(other) => Liveness::All(vec![other]),
+                        None => Liveness::Expand,
+                    },
                     _ => Liveness::Expand,
                 };
                 match hint {
@@ -321,54 +329,52 @@ impl Grower {
     }
 
     /// Returns the length of the shortest text of a regular expression by exploring its derivatives,
-    /// or of any text if `any` (which is quicker, and remembers what it learns on the way).
+    /// or of some text if `any` (which is quicker, and remembers what it learns on the way).
+    ///
+    /// Both follow the lower bounds of what is left, as A* does (Hart, Nilsson and Raphael, 1968). For any
+    /// text the bounds weigh more than what was come (Pohl, 1970): so it is not held up where they are
+    /// good, and not led astray where they say nothing.
     fn shortest(&mut self, expr: ExprId, any: bool) -> Result<u32, Error> {
-        let mut seen: HashSet<ExprId, foldhash::fast::RandomState> = HashSet::default();
-        // Where each was reached from, so that all on the way to a text are known to have one.
-        let mut queue: Vec<(ExprId, usize, u32)> = vec![(expr, usize::MAX, 0)];
-        seen.insert(expr);
-        let mut next = 0;
-        let mut depth_first: Vec<usize> = vec![0];
-        let mut found = None;
-        while found.is_none() {
-            // Depth first finds some text soonest, breadth first the shortest.
-            let index = if any {
-                let Some(index) = depth_first.pop() else { break };
-                index
-            } else {
-                if next == queue.len() {
-                    break;
-                }
-                next += 1;
-                next - 1
-            };
-            let (at, _, length) = queue[index];
+        // The length by which each was reached, from where, so that all on the way to a text are known
+        // to have one.
+        let mut reached: HashMap<ExprId, (u32, ExprId), foldhash::fast::RandomState> =
+            HashMap::default();
+        let mut queue = BinaryHeap::new();
+        reached.insert(expr, (0, expr));
+        queue.push((Reverse(0), 0, expr));
+        while let Some((_, length, at)) = queue.pop() {
             self.budget.spend(1)?;
-            let facts = self.grammar.arena.facts(at);
-            let live =
-                any && (facts.positive || self.answers.of(Question::Live).get(&at) == Some(&0));
-            if facts.nullable == Some(true) || live {
-                found = Some((index, length));
-                break;
+            if reached.get(&at).is_some_and(|&(shorter, _)| shorter < length) {
+                continue;
             }
-            if self.answers.of(Question::Live).get(&at) == Some(&NEVER) {
+            let facts = self.grammar.arena.facts(at);
+            let known = self.answers.of(Question::Live).get(&at).copied();
+            if facts.nullable == Some(true) || any && (facts.positive || known == Some(0)) {
+                let mut way = Some(at);
+                while let Some(at) = way {
+                    self.answers.of(Question::Live).insert(at, 0);
+                    way = reached.get(&at).map(|&(_, from)| from).filter(|&from| from != at);
+                }
+                return Ok(length);
+            }
+            if known == Some(NEVER) {
                 continue;
             }
             for part in self.linear(at)?.iter() {
-                if part.target != Arena::EMPTY && seen.insert(part.target) {
-                    depth_first.push(queue.len());
-                    queue.push((part.target, index, length + 1));
+                let target = part.target;
+                let shorter = |&(before, _): &(u32, ExprId)| any || before <= length + 1;
+                if target == Arena::EMPTY || reached.get(&target).is_some_and(shorter) {
+                    continue;
                 }
+                reached.insert(target, (length + 1, at));
+                let left = self.grammar.arena.facts(target).least;
+                let weight = if any { 4 } else { 1 };
+                let through = left.saturating_mul(weight).saturating_add(length + 1);
+                // Of equals, what was come further with.
+                queue.push((Reverse(through), length + 1, target));
             }
         }
-        if let Some((mut index, length)) = found {
-            while let Some(&(at, from, _)) = queue.get(index) {
-                self.answers.of(Question::Live).insert(at, 0);
-                index = from;
-            }
-            return Ok(length);
-        }
-        for (at, ..) in queue {
+        for at in reached.into_keys() {
             self.answers.of(Question::Live).insert(at, NEVER);
         }
         Ok(NEVER)

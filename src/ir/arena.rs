@@ -292,8 +292,8 @@ impl Arena {
                 leaf(last, u32::from(!last))
             }
             Expr::Progression { table, state } => {
-                let last = self.progressions[*table as usize].is_accepting(*state);
-                leaf(last, u32::from(!last))
+                let table = &self.progressions[*table as usize];
+                leaf(table.is_accepting(*state), table.least(*state))
             }
         }
     }

@@ -90,6 +90,23 @@ pub trait Expander: fmt::Debug + Send {
         Ok(Liveness::Expand)
     }
 
+    /// Returns an expression whose shortest text is as long as that of `family`, if there is one for which
+    /// that is easier to tell.
+    ///
+    /// The default is that there is none.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Expander::expand`].
+    fn as_long(
+        &mut self,
+        family: FamilyId,
+        scope: &mut Scope<'_>,
+    ) -> Result<Option<ExprId>, Error> {
+        let _ = (family, scope);
+        Ok(None)
+    }
+
     /// Returns the parts of the source that may be absent from a text, to be proved to be in some.
     ///
     /// The default is none.

@@ -22,6 +22,7 @@ mod layout;
 mod masks;
 mod numbers;
 mod proofs;
+mod random_schemas;
 mod readme;
 mod sampler;
 mod schema_masks;

@@ -17,6 +17,8 @@ use schemac::token::{Matcher, TokenAutomaton};
 use schemac::vocab::Token;
 use schemac::{Limits, StepError, TokenId, Vocabulary, artifact};
 
+use super::differential::{self, Effort, Tally};
+use super::schemas::{self, DRAFTS};
 use super::{gbnf as oracle, random, reference};
 
 /// Panics where the property does not hold.
@@ -30,6 +32,7 @@ pub(crate) const PROPERTIES: &[(&str, Property)] = &[
     ("artifact_load_never_panics", artifact_load_never_panics),
     ("mask_equals_reference", mask_equals_reference),
     ("sampler_never_stuck", sampler_never_stuck),
+    ("schema_equals_validator", schema_equals_validator),
 ];
 
 /// Checks the property `name` on an input.
@@ -174,6 +177,19 @@ fn sampler_never_stuck(data: &[u8]) {
     assert!(matches!(complete, Ok(Ok(true))), "{complete:?}: {:?}", sampler.text());
 }
 
+/// What is generated under a random schema is valid by the independent validator, and what is valid in
+/// its canonical spelling is accepted.
+fn schema_equals_validator(data: &[u8]) {
+    let mut choices = Choices(data);
+    let seed = choices.seed();
+    let draft = DRAFTS[choices.choose(8).saturating_sub(3)];
+    let schema = schemas::schema(&mut |n| choices.choose(n), draft);
+    note(schema.to_string());
+    let effort = Effort { walks: 6, candidates: 30 };
+    let findings = differential::examine(&schema, seed, effort, &mut Tally::default());
+    assert!(findings.is_empty(), "{}", findings[0].shrunk());
+}
+
 /// Compiles a grammar and looks at what is legal first.
 fn start(grammar: Grammar) {
     if let Some(automaton) = automaton(grammar) {
@@ -198,7 +214,7 @@ fn limits() -> Limits {
 
 /// All bytes, some pieces of the built-in vocabulary, and an end token: few enough for the slow
 /// reference.
-static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| {
+pub(crate) static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| {
     let all = Vocabulary::embedded();
     let mut tokens: Vec<_> = all
         .ids()
@@ -243,7 +259,8 @@ impl Choices<'_> {
             }
             1 => regex::compile(&note(random::regex(&mut choose, 4)), &limits()),
             _ => {
-                let schema = note(random::schema(&mut choose, 3).to_string());
+                let schema = schemas::schema(&mut choose, DRAFTS[0]);
+                let schema = note(schema.to_string());
                 json_schema::compile(&schema, &JsonOptions::default(), &limits())
             }
         };

@@ -200,6 +200,12 @@ impl Gathered {
             }
             let list = formulas.intern_list(left);
             merged.push(formulas.literal(Atom::Numbers(list)));
+            // Whether a number is an integer may be a matter of its spelling.
+            let integer = |&(id, yes): &(BoundsId, bool)| yes && formulas.bounds(id).integer;
+            if formulas.program.schemas.integers_are_digits && self.bounds.iter().any(integer) {
+                let integer = NumberConstraint { integer: true, ..NumberConstraint::default() };
+                merged.push(formulas.within(&integer));
+            }
             return true;
         }
         if !self.numbers.refused.is_empty() {

@@ -107,6 +107,7 @@ fn decode(bytes: &[u8], limits: &Limits) -> Result<Engine, Error> {
             saved.formulas.contains(object.formula)
                 && object.order.index() < orders
                 && object.progress.taken.index() < saved.sets.len()
+                && object.progress.past.is_none_or(|text| text.index() < saved.sets.len())
         })
         && saved.arrays.iter().all(|array| saved.formulas.contains(array.formula))
         && saved.rules.iter().all(|&((goal, ..), _)| saved.formulas.contains(goal))

@@ -214,7 +214,9 @@ impl Engine {
                 let mut few: Few = Vec::with_capacity(values.len());
                 for value in values {
                     let Some(value) = value else {
-                        few.push((b"[]".to_vec(), scope.arena.literal(b"[]")));
+                        if self.formulas.may_end(formula)? {
+                            few.push((b"[]".to_vec(), scope.arena.literal(b"[]")));
+                        }
                         continue;
                     };
                     let equal = self.formulas.literal(Atom::Equal(value));

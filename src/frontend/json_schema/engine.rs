@@ -23,6 +23,9 @@ use crate::ir::chars::Encoding;
 use crate::ir::{Arena, Expander, Grammar, Liveness, Parts, Scope};
 use crate::limits::Budget;
 
+/// A few texts, sorted.
+pub(super) type Texts = std::sync::Arc<[Box<[u8]>]>;
+
 pub(super) type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 id! {
@@ -65,8 +68,12 @@ pub(super) struct Level {
 pub(super) struct Progress {
     /// The first position that may come.
     pub(super) from: u32,
-    /// The positions that do not come again.
+    /// The positions that do not come again; a name that the schema does not mention, if there are few
+    /// such, has the position after those in the order that its text has among the sets.
     pub(super) taken: SetId,
+    /// In declared order, the text of the last of those few names, after which those before it do not
+    /// come again.
+    pub(super) past: Option<SetId>,
     /// Whether members may come in any order: then a name is taken when it is written. Else all
     /// positions before it are passed over.
     pub(super) any: bool,
@@ -188,6 +195,8 @@ pub(super) struct Engine {
     pub(super) combinations: Map<Box<[ExprId]>, Vec<u64>>,
     /// What was asked when the parts were listed.
     pub(super) questions: Vec<Question>,
+    /// The texts of languages of names, of those that have few.
+    pub(super) listed: Map<ExprId, Option<Texts>>,
 }
 
 impl Engine {
@@ -205,6 +214,7 @@ impl Engine {
             derivatives: Derivatives::default(),
             combinations: Map::default(),
             questions: Vec::new(),
+            listed: Map::default(),
         }
     }
 
@@ -433,6 +443,18 @@ impl Expander for Engine {
 
     fn parts(&mut self, scope: &mut Scope<'_>) -> Result<Parts, Error> {
         self.find_parts(scope)
+    }
+
+    fn as_long(
+        &mut self,
+        family: FamilyId,
+        scope: &mut Scope<'_>,
+    ) -> Result<Option<ExprId>, Error> {
+        let Some(&Family::Members(id, first)) = self.families.get(family.index()) else {
+            return Ok(None);
+        };
+        let ordered = self.in_order(id)?;
+        Ok(ordered.map(|ordered| self.members(scope.arena, ordered, first)))
     }
 
     fn conflict(

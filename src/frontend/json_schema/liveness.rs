@@ -2,7 +2,7 @@
 //! plain scalar, an object or array that may end, an object whose required members decide.
 //!
 //! What this does not tell, expansion does. The order of members does not change whether an object can
-//! be finished, so an object in any order is as live as the same one in declared order.
+//! be finished, and how shortly, so an object in any order is as live as the same one in declared order.
 
 use super::engine::{Engine, Family, Level, Object, ObjectId, Progress, Turn};
 use super::formula::{Atom, Formula, FormulaId, Formulas};
@@ -81,14 +81,19 @@ impl Engine {
         Ok(false)
     }
 
+    /// Returns an object in any order as one in declared order, whose rest has as many members.
+    pub(super) fn in_order(&self, id: ObjectId) -> Result<Option<Object>, Error> {
+        let object = self.object(id)?;
+        let progress = Progress { any: false, ..object.progress };
+        Ok(object.progress.any.then_some(Object { progress, ..object }))
+    }
+
     fn members_liveness(&mut self, id: ObjectId, scope: &mut Scope<'_>) -> Result<Liveness, Error> {
         let object = self.object(id)?;
         if self.formulas.may_end(object.formula)? {
             return Ok(Liveness::Live);
         }
-        if object.progress.any {
-            let progress = Progress { any: false, ..object.progress };
-            let ordered = Object { progress, ..object };
+        if let Some(ordered) = self.in_order(id)? {
             return Ok(Liveness::All(vec![self.members(scope.arena, ordered, false)]));
         }
         match self.required(&object) {
@@ -134,7 +139,6 @@ impl Engine {
         scope: &mut Scope<'_>,
     ) -> Result<Liveness, Error> {
         let object = self.object(id)?;
-        let independent = self.required(&object).is_some();
         let open: Vec<u32> = self
             .open_names(&object, (low, high))
             .into_iter()
@@ -151,8 +155,8 @@ impl Engine {
                     return Ok(Liveness::Live);
                 }
                 // The rest needs the same members whichever name comes first.
-                if independent {
-                    let rest = Object { formula, ..after };
+                let rest = Object { formula, ..after };
+                if self.required(&object).is_some() && self.required(&rest).is_some() {
                     return Ok(Liveness::All(vec![self.members(scope.arena, rest, false)]));
                 }
             }

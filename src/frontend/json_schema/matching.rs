@@ -2,6 +2,9 @@
 //! derivatives. For the few texts and patterns of a schema's own names; outputs are matched by the
 //! automaton.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use hashbrown::HashMap;
 
 use crate::error::Error;
@@ -48,8 +51,9 @@ impl Derivatives {
         budget: &mut Budget,
     ) -> Option<bool> {
         let mut seen: HashMap<ExprId, (), foldhash::fast::RandomState> = HashMap::default();
-        let mut pending = vec![expr];
-        while let Some(expr) = pending.pop() {
+        // First wherever least seems to be left.
+        let mut pending = BinaryHeap::from([(Reverse(0), expr)]);
+        while let Some((_, expr)) = pending.pop() {
             let facts = arena.facts(expr);
             if expr == Arena::EMPTY || seen.insert(expr, ()).is_some() {
                 continue;
@@ -61,7 +65,8 @@ impl Derivatives {
             first_sets(arena, expr, &mut sets);
             for byte in representatives(&sets) {
                 budget.spend(1).ok()?;
-                pending.push(self.derivative(arena, expr, byte, budget).ok()?);
+                let rest = self.derivative(arena, expr, byte, budget).ok()?;
+                pending.push((Reverse(arena.facts(rest).least), rest));
             }
         }
         arena.check().ok()?;
@@ -199,9 +204,13 @@ impl Derivatives {
 }
 
 /// Appends the sets that first bytes of `expr` are told apart by.
-fn first_sets(arena: &Arena, expr: ExprId, sets: &mut Vec<ByteSet>) {
+fn first_sets(arena: &mut Arena, expr: ExprId, sets: &mut Vec<ByteSet>) {
     let mut pending = vec![expr];
     while let Some(expr) = pending.pop() {
+        if let &Expr::Progression { table, state } = arena.get(expr) {
+            sets.extend(arena.progression_transitions(table, state).iter().map(|(set, _)| *set));
+            continue;
+        }
         match arena.get(expr) {
             Expr::Bytes(set) => sets.push(*set),
             &Expr::Concat(first, second) => {
@@ -270,6 +279,10 @@ fn combine(arena: &mut Arena, expr: ExprId, byte: u8, parts: &[ExprId]) -> ExprI
                 node.find_input(byte).map(|i| node.transition(i).addr as u64)
             });
             next.map_or(Arena::EMPTY, |node| arena.literal_node(set, node))
+        }
+        Expr::Progression { table, state } => {
+            let mut next = arena.progression_transitions(table, state).into_iter();
+            next.find(|(set, _)| set.contains(byte)).map_or(Arena::EMPTY, |(_, rest)| rest)
         }
         _ => Arena::EMPTY,
     }

@@ -1,6 +1,7 @@
 //! Expands half-written objects: which member may come next, and what follows it.
 
-use super::engine::{Engine, Family, Level, Object, ObjectId, Progress, SetId, quoted};
+use super::elements::FEW_VALUES;
+use super::engine::{Engine, Family, Level, Object, ObjectId, Progress, SetId, Texts, quoted};
 use super::formula::{Atom, Formula, FormulaId, Formulas};
 use super::names::NameId;
 use super::object::{Key, NameTest};
@@ -16,6 +17,10 @@ use crate::limits::{Budget, BudgetExceeded};
 const FEW_NAMES: usize = 6;
 /// Up to this many name tests, every combination is taken to be possible.
 const FEW_TESTS: usize = 2;
+/// Of so many, all combinations are taken where finding them would be long.
+const SOME_TESTS: usize = 8;
+/// The work that listing the names which pass the same tests may take.
+const LISTING_WORK: u64 = 4_096;
 /// So many name tests are combined at most.
 const MAX_TESTS: usize = 64;
 
@@ -24,7 +29,7 @@ impl Engine {
     pub(super) fn start(&mut self, level: Level) -> Progress {
         let any = self.formulas.program.options.property_order == PropertyOrder::Any;
         let any = any && !level.canonical;
-        Progress { from: 0, taken: SetId::at(self.sets.intern(Box::default())), any }
+        Progress { from: 0, taken: SetId::at(self.sets.intern(Box::default())), past: None, any }
     }
 
     /// Returns the rest of `object`.
@@ -53,11 +58,13 @@ impl Engine {
         let names = self.names(id, &object, (0, all, 0), scope);
         let quote = scope.arena.byte(b'"');
         keys.push(scope.arena.concat2(quote, names));
-        for (name, formula) in self.others(&object, scope)? {
-            let after = Object { formula, progress: self.after_others(&object), ..object };
-            let name = scope.arena.fresh(name);
-            let value = self.member_value(after, scope)?;
-            keys.push(scope.arena.concat2(name, value));
+        for (names, formula) in self.others(&object, scope)? {
+            for (name, progress) in self.open_others(&object, names, scope) {
+                let after = Object { formula, progress, ..object };
+                let name = scope.arena.fresh(name);
+                let value = self.member_value(after, scope)?;
+                keys.push(scope.arena.concat2(name, value));
+            }
         }
         let keys = scope.arena.alt(&keys);
         let close = scope.arena.byte(b'}');
@@ -96,6 +103,9 @@ impl Engine {
         let uncounted = Object { formula, ..*object };
         let mut members = Vec::new();
         for (name, after) in self.others(&uncounted, scope)? {
+            if self.texts(name, scope).is_some() {
+                return Ok(None);
+            }
             let outcomes = self.formulas.outcomes(after)?;
             let &[(goal, rest)] = &outcomes[..] else { return Ok(None) };
             if rest != formula {
@@ -309,6 +319,57 @@ impl Engine {
         self.derivatives.matches(arena, expr, &spelling, &mut budget)
     }
 
+    /// Returns `names`, which the schema does not mention, with the progress of `object` after one of
+    /// them; if they are few, each by itself, so that it is known when none is left.
+    fn open_others(
+        &mut self,
+        object: &Object,
+        names: ExprId,
+        scope: &mut Scope<'_>,
+    ) -> Vec<(ExprId, Progress)> {
+        let Some(texts) = self.texts(names, scope) else {
+            return vec![(names, self.after_others(object))];
+        };
+        let Progress { taken, past, any, .. } = object.progress;
+        let taken = self.sets.get(taken.index()).map_or(Vec::new(), |taken| taken.to_vec());
+        let known = self.order(object).len();
+        let mut open = Vec::with_capacity(texts.len());
+        for text in texts.iter() {
+            let units: Box<[u32]> = text.iter().copied().map(u32::from).collect();
+            let is_past = |id: SetId| self.sets.get(id.index()).is_some_and(|past| *past >= units);
+            if past.is_some_and(is_past) {
+                continue;
+            }
+            let id = SetId::at(self.sets.intern(units));
+            let position = u32::try_from(id.index()).unwrap_or(UNBOUNDED).saturating_add(known);
+            let Err(at) = taken.binary_search(&position) else { continue };
+            let progress = if any {
+                let mut more = taken.clone();
+                more.insert(at, position);
+                Progress { taken: SetId::at(self.sets.intern(more.into())), ..object.progress }
+            } else {
+                Progress { from: known, past: Some(id), ..object.progress }
+            };
+            open.push((scope.arena.literal(text), progress));
+        }
+        open
+    }
+
+    /// Returns the texts of `names`, with their quotes, if they are few and soon found.
+    fn texts(&mut self, names: ExprId, scope: &mut Scope<'_>) -> Option<Texts> {
+        if let Some(known) = self.listed.get(&names) {
+            return known.clone();
+        }
+        let mut budget = Budget::new("compile_work", LISTING_WORK);
+        let texts = self.derivatives.texts(scope.arena, names, FEW_VALUES, &mut budget);
+        let texts = texts.map(|mut texts| {
+            texts.sort_unstable();
+            texts.into_iter().map(Vec::into_boxed_slice).collect()
+        });
+        self.listed.insert(names, texts.clone());
+        texts
+    }
+
     /// Returns the progress of `object` after an additional member. Of these there is no order, so that
     /// in its one spelling an object has one at most: then its progress is past all others, too.
     fn after_others(&self, object: &Object) -> Progress {
@@ -381,7 +442,8 @@ impl Engine {
         let all = self.languages.any_string(arena, Encoding::JsonCanonical);
         let mut budget = Budget::new("unroll", self.formulas.program.limits.unroll as u64 * 10);
         let found = self.derivatives.combinations(arena, all, tests, &mut budget);
-        let found = found.ok_or_else(too_many)?;
+        let few = (tests.len() <= SOME_TESTS).then(|| (0..1 << tests.len()).collect());
+        let found = found.or(few).ok_or_else(too_many)?;
         self.combinations.insert(tests.into(), found.clone());
         Ok(found)
     }

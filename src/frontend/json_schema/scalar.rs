@@ -1,6 +1,6 @@
 //! Strings and numbers: a formula about one in, the regular language of its spellings out.
 
-use super::formula::{Atom, Formula, FormulaId, Formulas};
+use super::formula::{Atom, AtomId, Formula, FormulaId, Formulas};
 use super::names::NameId;
 use super::number::{self, NumberConstraint};
 use super::schema::PatternId;
@@ -18,6 +18,9 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// Above this many refused strings, the string is spelled canonically instead of refusing every
 /// spelling of each.
 const MAX_RESPELLED: usize = 64;
+
+/// More alternatives than this of bounds and multiples are not told apart.
+const MAX_ALTERNATIVES: usize = 256;
 
 /// The languages made so far.
 #[derive(Clone, Debug, Default)]
@@ -179,6 +182,7 @@ impl Languages {
             return Ok(known);
         }
         let root = formulas.spelled_out(formula)?;
+        let root = formulas.multiples_apart(root)?;
         for id in formulas.parts_of(root) {
             if self.numbers.contains_key(&id) {
                 continue;
@@ -282,6 +286,50 @@ fn spellings_of(formulas: &Formulas, canonical: NameId) -> Vec<Vec<u8>> {
 }
 
 impl Formulas {
+    /// Returns `formula`, which is about numbers and without "exactly one", as alternatives of literals
+    /// if it asks for a multiple and they are few.
+    ///
+    /// Bounds beside a multiple are arithmetic. Beside an expression for bounds, a multiple of a large
+    /// number would be looked for digit by digit.
+    fn multiples_apart(&mut self, formula: FormulaId) -> Result<FormulaId, Error> {
+        let asks = |&(atom, yes, _): &(AtomId, bool, bool)| match *self.atom(atom) {
+            Atom::Bounds(id) => yes && !self.bounds(id).multiple_of.is_empty(),
+            _ => false,
+        };
+        if !self.atoms_of(formula).iter().any(asks) {
+            return Ok(formula);
+        }
+        let mut cases: Map<FormulaId, Vec<FormulaId>> = Map::default();
+        for id in self.parts_of(formula) {
+            let of = |part: &FormulaId| cases.get(part).cloned().unwrap_or_default();
+            let mut own = match self.get(id).clone() {
+                Formula::Or(parts) => parts.iter().flat_map(of).collect(),
+                Formula::And(parts) => {
+                    let mut all = vec![Self::yes()];
+                    for part in parts {
+                        let part = of(&part);
+                        let pairs = all.iter().flat_map(|&a| part.iter().map(move |&b| [a, b]));
+                        all = pairs.collect::<Vec<_>>().iter().map(|pair| self.and(pair)).collect();
+                        all.retain(|&case| case != Self::no());
+                        if all.len() > MAX_ALTERNATIVES {
+                            return Ok(formula);
+                        }
+                    }
+                    all
+                }
+                _ => vec![id],
+            };
+            own.sort_unstable();
+            own.dedup();
+            if own.len() > MAX_ALTERNATIVES {
+                return Ok(formula);
+            }
+            cases.insert(id, own);
+        }
+        self.check()?;
+        Ok(cases.get(&formula).map_or(formula, |cases| self.or(cases)))
+    }
+
     /// Returns `formula` with every "exactly one" written out.
     pub(super) fn spelled_out(&mut self, formula: FormulaId) -> Result<FormulaId, Error> {
         let mut done: Map<FormulaId, FormulaId> = Map::default();

@@ -365,6 +365,8 @@ pub(super) struct Schemas {
     pub(super) elements: Vec<Elements>,
     /// Constraints on numbers.
     pub(super) numbers: Vec<NumberConstraint>,
+    /// Whether some schema is of draft 4, in which `1.0` is no integer.
+    pub(super) integers_are_digits: bool,
     /// Patterns.
     pub(super) patterns: Vec<Pattern>,
     /// The resources that have dynamic anchors.

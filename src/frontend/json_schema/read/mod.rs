@@ -183,6 +183,7 @@ impl Reader<'_, '_> {
         resource: ResourceId,
     ) -> Result<Vec<Keyword>, Error> {
         let draft = self.sources.resource(resource).draft;
+        self.schemas.integers_are_digits |= draft == Draft::Draft4;
         let mut place = Place { schema, resource, draft, groups: 0, keywords: Vec::new() };
         let entries: Vec<_> = self.sources.document.entries(schema).collect();
         if draft <= Draft::Draft7

@@ -303,7 +303,7 @@ fn limits_bound_length_nesting_work_and_copies() {
     };
     let limits = Limits::default();
     assert_eq!(exceeded("aaaa", &limits.clone().max_pattern_bytes(3)), "pattern_bytes");
-    assert_eq!(exceeded(&"(".repeat(30_000), &limits), "source_depth");
+    assert_eq!(exceeded(&"(".repeat(130_000), &limits), "source_depth");
     assert_eq!(exceeded(&r"\p{L}".repeat(200_000), &limits), "compile_work");
     assert_eq!(exceeded(r"(?:\ba){20000}", &limits), "unroll");
     assert_eq!(exceeded("(?:(?:(?!ab)[^]){100}){101}", &limits), "unroll");

@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::frontend::ecma;
 use crate::frontend::json_schema::format::{self, Side};
 use crate::ids::ExprId;
-use crate::ir::Arena;
 use crate::ir::chars::{self, Encoding};
+use crate::ir::{Arena, UNBOUNDED};
 
 use hashbrown::HashMap;
 
@@ -105,7 +105,15 @@ impl Languages {
                 within_text = true;
                 continue;
             };
-            let expr = match *formulas.atom(atom) {
+            // Not at least, and not at most, are lengths as well.
+            let (atom, positive) = match (formulas.atom(atom), positive) {
+                (&Atom::Length(min @ 1.., UNBOUNDED), false) => (&Atom::Length(0, min - 1), true),
+                (&Atom::Length(0, max), false) if max < UNBOUNDED => {
+                    (&Atom::Length(max + 1, UNBOUNDED), true)
+                }
+                (atom, positive) => (atom, positive),
+            };
+            let expr = match *atom {
                 Atom::Length(min, max) => {
                     let any = self.character(arena, encoding);
                     arena.repeat(any, min, max)
@@ -287,16 +295,16 @@ fn spellings_of(formulas: &Formulas, canonical: NameId) -> Vec<Vec<u8>> {
 
 impl Formulas {
     /// Returns `formula`, which is about numbers and without "exactly one", as alternatives of literals
-    /// if it asks for a multiple and they are few.
+    /// if it speaks of multiples and they are few.
     ///
-    /// Bounds beside a multiple are arithmetic. Beside an expression for bounds, a multiple of a large
-    /// number would be looked for digit by digit.
+    /// Bounds and integers beside multiples are arithmetic. Beside an expression for them, a multiple of a
+    /// large number would be looked for digit by digit.
     fn multiples_apart(&mut self, formula: FormulaId) -> Result<FormulaId, Error> {
-        let asks = |&(atom, yes, _): &(AtomId, bool, bool)| match *self.atom(atom) {
-            Atom::Bounds(id) => yes && !self.bounds(id).multiple_of.is_empty(),
+        let speaks = |&(atom, ..): &(AtomId, bool, bool)| match *self.atom(atom) {
+            Atom::Bounds(id) => !self.bounds(id).multiple_of.is_empty(),
             _ => false,
         };
-        if !self.atoms_of(formula).iter().any(asks) {
+        if !self.atoms_of(formula).iter().any(speaks) {
             return Ok(formula);
         }
         let mut cases: Map<FormulaId, Vec<FormulaId>> = Map::default();

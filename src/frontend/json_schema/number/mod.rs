@@ -232,6 +232,7 @@ pub fn conjunction(
     excluded.retain(|constraint| {
         intervals.iter().any(|interval| !interval.and(&constraint.interval()).is_empty())
     });
+    let excluded = widest(excluded, limits)?;
     let notation = excluded
         .iter()
         .map(NumberConstraint::notation)
@@ -250,6 +251,40 @@ pub fn conjunction(
     let result = arena.and(&[allowed, others]);
     arena.check()?;
     Ok(result)
+}
+
+/// Returns `constraints` without those that another of them is implied by. A multiple beside the integers
+/// that contain it would be followed digit by digit in vain.
+fn widest(
+    constraints: Vec<NumberConstraint>,
+    limits: &Limits,
+) -> Result<Vec<NumberConstraint>, Error> {
+    let mut kept: Vec<NumberConstraint> = Vec::with_capacity(constraints.len());
+    let implies = |one: &NumberConstraint, other: &NumberConstraint| -> Result<bool, Error> {
+        let mut other = other.clone();
+        other.assume(one, one.step(limits)?.as_ref(), limits)?;
+        Ok(!other.integer
+            && other.multiple_of.is_empty()
+            && other.interval() == Interval::default())
+    };
+    for constraint in constraints {
+        let mut implied = false;
+        for other in &kept {
+            implied |= implies(&constraint, other)?;
+        }
+        if implied {
+            continue;
+        }
+        let mut still = Vec::with_capacity(kept.len() + 1);
+        for other in kept {
+            if !implies(&other, &constraint)? {
+                still.push(other);
+            }
+        }
+        still.push(constraint);
+        kept = still;
+    }
+    Ok(kept)
 }
 
 /// Returns every spelling of exactly `value` in the widest [`Notation`] that decides it.

@@ -15,7 +15,6 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the tally is what a campaign is for")]
 fn random_schemas_generate_and_accept_what_the_validator_calls_valid() {
     let first = setting("SCHEMAC_RANDOM_SEED", 0);
     let count = setting("SCHEMAC_RANDOM_SCHEMAS", 100);

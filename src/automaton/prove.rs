@@ -131,10 +131,14 @@ impl Grower {
         self.grammar.expander.as_ref()?.conflict(part, &mut has_text)
     }
 
-    /// Returns the error for a grammar that has no text, with the reason if its front end finds one.
-    pub(super) fn unsatisfiable(self) -> Error {
-        self.conflict(None).unwrap_or_else(|| {
-            let text = "nothing satisfies this grammar, so nothing could be generated";
+    /// Returns the error for a grammar, or a needed part of it, that has no text, with the reason if its
+    /// front end finds one.
+    pub(super) fn unsatisfiable(self, part: Option<usize>) -> Error {
+        self.conflict(part).unwrap_or_else(|| {
+            let text = match part {
+                None => "nothing satisfies this grammar, so nothing could be generated".to_owned(),
+                Some(part) => format!("nothing satisfies schema number {} of the layout", part + 1),
+            };
             Error::new(ErrorKind::Unsatisfiable, text)
         })
     }

@@ -165,14 +165,19 @@ impl Automaton {
     ///
     /// # Errors
     ///
-    /// [`crate::ErrorKind::Unsatisfiable`] if nothing matches the grammar, and
+    /// [`crate::ErrorKind::Unsatisfiable`] if nothing matches the grammar, or one of its needed parts, and
     /// [`crate::ErrorKind::BudgetExceeded`].
     pub fn new(grammar: Grammar, limits: Limits) -> Result<Self, Error> {
         grammar.arena.check()?;
         let start = grammar.start;
         let mut grower = Grower::new(grammar, limits.clone());
+        for part in 0..grower.grammar.needed.len() {
+            if !grower.live(grower.grammar.needed[part])? {
+                return Err(grower.unsatisfiable(Some(part)));
+            }
+        }
         if !grower.live(start)? {
-            return Err(grower.unsatisfiable());
+            return Err(grower.unsatisfiable(None));
         }
         let states = boxcar::Vec::new();
         let mut growth = Growth { grower, ids: HashMap::default() };

@@ -119,8 +119,8 @@ fn containing(arena: &mut Arena, text: &str, after: ExprId) -> ExprId {
 
 /// Compiles a layout; `options` and `retrieve` are those of its schemas.
 ///
-/// A schema that nothing satisfies takes the alternative in which it stands with it; if no output is
-/// left, that is an error when the automaton is made.
+/// A schema that nothing satisfies is an error when the automaton is made, also where it is but an
+/// alternative: a tool that can never be called is a mistake.
 ///
 /// # Errors
 ///

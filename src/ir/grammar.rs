@@ -15,6 +15,9 @@ pub struct Grammar {
     pub rules: Vec<Rule>,
     /// The expression that a whole output must match.
     pub start: ExprId,
+    /// What must each have a text for the grammar to be taken, beside [`Grammar::start`]. To the expander,
+    /// number *i* is part *i* until it lists its own ([`Expander::conflict`]).
+    pub needed: Vec<ExprId>,
     /// Expands [`crate::ir::Expr::Lazy`], if there is any.
     pub expander: Option<Box<dyn Expander>>,
     /// Where the grammar departs from its source, on request; for reports.
@@ -195,6 +198,7 @@ impl Grammar {
             arena: Arena::new(max_exprs),
             rules: Vec::new(),
             start: Arena::EMPTY,
+            needed: Vec::new(),
             expander: None,
             departures: Vec::new(),
         }
@@ -212,6 +216,7 @@ impl Clone for Grammar {
             arena: self.arena.clone(),
             rules: self.rules.clone(),
             start: self.start,
+            needed: self.needed.clone(),
             expander: self.expander.as_ref().map(|e| e.boxed_clone()),
             departures: self.departures.clone(),
         }

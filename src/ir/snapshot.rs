@@ -86,7 +86,9 @@ impl GrammarSnapshot {
             return Err(damaged("a rule's body is out of range"));
         }
         let expander = self.expander.map(|bytes| decode(&bytes)).transpose()?;
-        Ok(Grammar { arena, rules, start: self.start, expander, departures: self.departures })
+        let (start, departures) = (self.start, self.departures);
+        // What was needed was proved before the grammar was saved.
+        Ok(Grammar { arena, rules, start, needed: Vec::new(), expander, departures })
     }
 }
 

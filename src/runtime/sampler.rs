@@ -24,7 +24,8 @@ use crate::token::{Completion, Matcher, TokenAutomaton};
 ///
 /// With [`Policy::max_tokens`] the output is complete within that many tokens: a token is taken only if
 /// a completion is known that fits into what it leaves. What is known is exact where the grammar is
-/// small ([`Matcher::completion`]).
+/// small ([`Matcher::completion`]); where texts must differ from earlier ones, far from the end of the
+/// budget a multiple of the bytes that are left is taken to be enough.
 ///
 /// ```
 /// use std::sync::Arc;

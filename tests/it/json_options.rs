@@ -2,7 +2,7 @@
 
 use schemac::frontend::json_schema::number::IntegerSpelling;
 use schemac::frontend::json_schema::{
-    Formats, JsonOptions, PropertyOrder, Vocabularies, compile, compile_with,
+    Formats, JsonOptions, PropertyOrder, Status, Vocabularies, compile, compile_with, report,
 };
 use schemac::{ErrorKind, Limits};
 
@@ -75,6 +75,10 @@ fn hints_order_the_declared_members() {
         &[r#"{"z":{"b":1,"a":1},"a":1}"#],
         &[r#"{"z":{"a":1,"b":1}}"#, r#"{"a":1,"z":{}}"#],
     );
+    let hinted = r#"{"propertyOrdering":["a"],"x-order":["b"],"properties":{}}"#;
+    let reports = report(hinted, &options, &Limits::default(), None).unwrap();
+    let status: Vec<_> = reports.iter().map(|report| report.status).collect();
+    assert_eq!(status, [Status::Structure, Status::Structure, Status::Enforced]);
     let error = compile(r#"{"properties":{"a":{"x-order":"1"}}}"#, &options, &Limits::default());
     assert_eq!(error.unwrap_err().pointer(), Some("/properties/a/x-order"));
 }

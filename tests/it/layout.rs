@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemac::frontend::layout::Layout;
 use schemac::frontend::openai::{ToolStyle, layout};
 use schemac::runtime::{ConstrainedSampler, Policy, RandomModel};
-use schemac::{Compiler, Matcher, TokenAutomaton, Vocabulary};
+use schemac::{Compiler, ErrorKind, Matcher, TokenAutomaton, Vocabulary};
 use serde_json::{Value, json};
 
 fn accepts(automaton: &Arc<TokenAutomaton>, text: &str) -> bool {
@@ -166,4 +166,24 @@ fn requests_that_are_not_as_described_are_refused_by_member() {
     }
     let none = json!({"tool_choice": "required"});
     assert!(layout(&none, &ToolStyle::default()).is_err());
+}
+
+#[test]
+fn a_schema_that_nothing_satisfies_is_an_error_and_names_its_keywords() {
+    let choice = Layout::Choice(vec![
+        Layout::Schema(r#"{"type":"null"}"#.to_owned()),
+        Layout::Schema(r#"{"type":"string","enum":[1],"minimum":3}"#.to_owned()),
+    ]);
+    let compiler = Compiler::new(Vocabulary::embedded());
+    let error = compiler.compile_layout(&choice).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::Unsatisfiable);
+    assert_eq!(error.message(), "nothing satisfies these together: `type`, `enum`");
+    let never = Layout::Choice(vec![Layout::text("a"), Layout::Schema("false".to_owned())]);
+    let error = compiler.compile_layout(&never).unwrap_err();
+    assert_eq!(error.message(), "nothing satisfies schema number 1 of the layout");
+    // A tool that can never be called would otherwise not be offered, and nobody would know why.
+    let request = json!({"tools": [{"type": "function", "function": {"name": "f",
+        "parameters": {"type": "object", "required": ["a"], "properties": {"a": false}}}}]});
+    let error = compiler.compile_request(&request, &ToolStyle::default()).unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::Unsatisfiable);
 }

@@ -56,33 +56,18 @@ fn a_format_and_a_pattern_that_exclude_each_other_are_named() {
 #[test]
 fn members_that_conflict_across_schemas_are_named() {
     // `a` is declared twice, and each alone could hold.
+    let conflict = [
+        "/properties",
+        "/properties/a/maximum",
+        "/properties/a/type",
+        "/allOf",
+        "/allOf/0/properties",
+        "/allOf/0/properties/a/minimum",
+    ];
     check(
         r#"{"properties":{"a":{"maximum":1,"type":"number"}},"allOf":[{"properties":{"a":{"minimum":2}}}]}"#,
         2,
-        &[
-            (
-                "/allOf/0/properties/a",
-                &[
-                    "/properties",
-                    "/properties/a/maximum",
-                    "/properties/a/type",
-                    "/allOf",
-                    "/allOf/0/properties",
-                    "/allOf/0/properties/a/minimum",
-                ],
-            ),
-            (
-                "/properties/a",
-                &[
-                    "/properties",
-                    "/properties/a/maximum",
-                    "/properties/a/type",
-                    "/allOf",
-                    "/allOf/0/properties",
-                    "/allOf/0/properties/a/minimum",
-                ],
-            ),
-        ],
+        &[("/allOf/0/properties/a", &conflict), ("/properties/a", &conflict)],
     );
 }
 

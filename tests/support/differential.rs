@@ -171,7 +171,19 @@ fn cannot_judge(schema: &Value, text: &str, value: &Value) -> Option<&'static st
     let dialect = ["(?=.", "(?!.", r"\\b", r"\\B"].iter().any(|part| schema.contains(part));
     let plain = |c: char| (' '..='~').contains(&c);
     let odd = !text.chars().all(plain) || ["\\r", "\\u"].iter().any(|part| text.contains(part));
-    (dialect && odd).then_some("patterns that the crate reads in another dialect")
+    if dialect && odd {
+        return Some("patterns that the crate reads in another dialect");
+    }
+    // RFC 6570 (2.1) lists the characters beyond ASCII of a literal; the crate takes all.
+    if schema.contains("uri-template") && !text.is_ascii() {
+        return Some("characters that the crate takes in a URI template");
+    }
+    // Before 2020-12, `contains` evaluates nothing (2019-09, core, 9.3.1.3); to the crate it does.
+    let evaluated = ["2019-09/schema", "\"contains\"", "\"unevaluatedItems\""];
+    evaluated
+        .iter()
+        .all(|part| schema.contains(part))
+        .then_some("elements that `contains` evaluates for the crate in 2019-09")
 }
 
 /// Returns whether every number is one that the crate compares exactly: it computes with binary64, in

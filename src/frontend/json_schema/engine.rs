@@ -193,7 +193,7 @@ pub(super) struct Engine {
     pub(super) derivatives: Derivatives,
     /// Which tests of names can be passed together.
     pub(super) combinations: Map<Box<[ExprId]>, Vec<u64>>,
-    /// What was asked when the parts were listed.
+    /// What is asked about the parts: first about those that the grammar needs, then about those listed.
     pub(super) questions: Vec<Question>,
     /// The texts of languages of names, of those that have few.
     pub(super) listed: Map<ExprId, Option<Texts>>,

@@ -126,8 +126,9 @@ fn read_and_check(
     Ok((formulas, drafts, departures))
 }
 
-/// Compiles several JSON Schemas into one grammar, which matches nothing yet, and returns it with the
-/// expression of the values of each. Each is a document of its own: references inside one stay there.
+/// Compiles several JSON Schemas into one grammar, which matches nothing yet and needs a value of each,
+/// and returns it with the expression of the values of each. Each is a document of its own: references
+/// inside one stay there.
 ///
 /// # Errors
 ///
@@ -158,7 +159,9 @@ pub(crate) fn compile_parts(
     for node in nodes {
         let goal = engine.formulas.schema(node, program::Scopes::empty());
         starts.push(engine.call(&mut grammar.scope(), goal, engine::Level::default()));
+        engine.questions.push(proof::Question { goal, demand: proof::Demand::Any });
     }
+    grammar.needed.clone_from(&starts);
     grammar.expander = Some(Box::new(engine));
     grammar.departures = departures;
     grammar.arena.check()?;

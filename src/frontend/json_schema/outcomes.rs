@@ -4,7 +4,8 @@
 //! A disjunction is split into its parts (a guess: only one of them need hold). Under a conjunction,
 //! and where a part is entangled in `oneOf` or an `unevaluated…` keyword, one goal is decided at a
 //! time; what the decision implies for the other goals by their types and values is put in at once,
-//! so that a discriminator leaves one case for each branch.
+//! so that a discriminator leaves one case for each branch. Only a disjunction of many goals of which
+//! none is listed is guessed there too: deciding them would leave a case for each combination.
 
 use super::formula::{Atom, AtomId, Formula, FormulaId, Formulas};
 use super::schema::{Type, TypeSet};

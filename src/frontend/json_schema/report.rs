@@ -43,8 +43,8 @@ pub enum Status {
     Departs,
 }
 
-/// Keywords that name places, or hold schemas for references.
-const STRUCTURE: [&str; 10] = [
+/// Keywords that name places, hold schemas for references, or hint at the order of members.
+const STRUCTURE: [&str; 11] = [
     "$anchor",
     "$defs",
     "$dynamicAnchor",
@@ -54,6 +54,7 @@ const STRUCTURE: [&str; 10] = [
     "$vocabulary",
     "definitions",
     "id",
+    "propertyOrdering",
     "x-order",
 ];
 

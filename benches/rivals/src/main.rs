@@ -1,35 +1,35 @@
-//! schemac and llguidance under the procedure of MaskBench, interleaved case by case in one process
-//! on one thread, over the same tokens: a suite of schemas with instances in, a table of times and
-//! outcomes out.
+//! schemac and its rivals under the procedure of MaskBench, case by case in one run over the same
+//! tokens: a suite of schemas with instances in, a table of times, outcomes and memory out.
 //!
-//! For each schema, each engine compiles it and computes a first mask; then for each instance and
-//! each of its tokens it computes a mask, looks the token up, and accepts it: one *mask time*. The
-//! end is not timed. The engines take turns in going first. `schemac, dense` also writes each mask
-//! out as dense words, which is the form that llguidance gives.
-//!
-//! llguidance is set up as its own benchmark does: `ParserFactory` with the slices for JSON, without
-//! forced tokens and backtracking; its vocabulary is built from the same bytes.
+//! Each engine works in a process of its own, and only one works at a time. For each schema the
+//! engines take turns, in each pass with a freshly compiled schema, and another goes first each time;
+//! see [`engine`] for what is timed. The tokens are made here, so that no process that is measured
+//! holds a tokenizer; `llguidance` is the exception, since it spells forced text with one, and
+//! `llguidance-greedy` is the same without, for its memory.
 
-use std::fs;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::{env, fs};
 
 use clap::Parser;
-use llguidance::api::TopLevelGrammar;
-use llguidance::earley::SlicedBiasComputer;
-use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
-use llguidance::{ParserFactory, TokenParser};
-use schemac::token::{Matcher, TokenAutomaton};
-use schemac::vocab::{Encoder, LoadOptions, Loaded, load};
-use schemac::{Compiler, TokenId, Vocabulary};
+use schemac::TokenId;
+use schemac::vocab::{LoadOptions, Loaded, load};
 
-use distribution::{Distribution, micros};
+use engine::serve;
+use engines::llguidance;
+use engines::outlines::Outlines;
+use engines::schemac::Schemac;
 use json_text::{Parts, Spacing, respace};
+use protocol::{Request, Worker};
+use tally::{Case, Kind, Tally};
 
-#[path = "../../../src/bin/schemac/suite/distribution.rs"]
-#[expect(dead_code, reason = "shared with the command, which uses more of it")]
-mod distribution;
+mod chart;
+mod engine;
+mod engines;
+mod protocol;
+mod tally;
+mod vocabulary;
+
 #[path = "../../../src/bin/schemac/json_text.rs"]
 #[expect(dead_code, reason = "shared with the command, which uses more of it")]
 mod json_text;
@@ -38,277 +38,273 @@ mod json_text;
 struct Args {
     /// A `tokenizer.json`.
     tokenizer: PathBuf,
-    /// Files of lines `{"name", "schema", "tests": [{"data", "valid"}]}`.
+    /// Files of lines `{"name", "schema", "tests": [{"data", "valid"}]}`, or folders of them.
     #[arg(required = true)]
     suites: Vec<PathBuf>,
-    /// Run only every so many cases.
+    /// Engines: `schemac`, `schemac-dense`, `llguidance`, `llguidance-greedy`, `outlines`, `xgrammar`.
+    /// `outlines:100` runs it on every hundredth of the cases only.
+    #[arg(long, value_delimiter = ',', default_value = "schemac,llguidance,llguidance-greedy")]
+    engines: Vec<String>,
+    /// Run only every so many cases, evenly over all files.
     #[arg(long, default_value_t = 1)]
     every: usize,
+    /// Passes, each over a freshly compiled schema.
+    #[arg(long, default_value_t = 3)]
+    passes: usize,
     /// Give an engine up on a schema after so many seconds.
     #[arg(long, default_value_t = 20)]
     seconds: u64,
+    /// Compare masks with brute force at five positions of every so many cases; 0 for never.
+    #[arg(long, default_value_t = 50)]
+    check_every: usize,
+    /// List up to so many texts on which engines differ.
+    #[arg(long, default_value_t = 20)]
+    differences: usize,
+    /// Draw the distributions into this folder.
+    #[arg(long)]
+    charts: Option<PathBuf>,
+    /// The Python of an environment that has `xgrammar`.
+    #[arg(long, default_value = "python3")]
+    python: PathBuf,
+    /// Work as this engine. The tokenizer is then the vocabulary that the bench wrote.
+    #[arg(long, hide = true)]
+    work_as: Option<String>,
 }
 
-struct Case {
+/// A schema with its texts as tokens.
+struct Task {
+    name: String,
     schema: String,
-    tests: Vec<(Vec<u32>, bool)>,
+    tests: Vec<Vec<u32>>,
+    valid: Vec<bool>,
 }
 
-/// An engine under test.
-trait Engine {
-    type Grammar;
-    type State;
-    fn compile(&self, schema: &str) -> Result<Self::Grammar, String>;
-    fn start(&self, grammar: &Self::Grammar) -> Self::State;
-    /// Computes the mask, and returns whether it could be computed.
-    fn mask(&self, state: &mut Self::State) -> bool;
-    /// Computes the mask, and accepts the token if the mask has it.
-    fn mask_and_accept(&self, state: &mut Self::State, token: u32) -> bool;
-    fn is_accepting(&self, state: &mut Self::State) -> bool;
-}
-
-struct Schemac {
-    compiler: Compiler,
-    dense: bool,
-}
-
-impl Engine for Schemac {
-    type Grammar = Arc<TokenAutomaton>;
-    type State = (Matcher, Vec<u64>);
-
-    fn compile(&self, schema: &str) -> Result<Self::Grammar, String> {
-        self.compiler.compile_schema(schema).map_err(|error| error.kind().name().to_owned())
-    }
-
-    fn start(&self, grammar: &Self::Grammar) -> Self::State {
-        let words = self.compiler.vocabulary().len().div_ceil(64);
-        (Matcher::new(Arc::clone(grammar)), vec![0; words])
-    }
-
-    fn mask(&self, (matcher, words): &mut Self::State) -> bool {
-        let Ok(mask) = matcher.mask() else { return false };
-        if self.dense {
-            mask.write_words(words);
-        }
-        true
-    }
-
-    fn mask_and_accept(&self, (matcher, words): &mut Self::State, token: u32) -> bool {
-        let Ok(mask) = matcher.mask() else { return false };
-        let legal = if self.dense {
-            mask.write_words(words);
-            words[token as usize / 64] >> (token % 64) & 1 == 1
-        } else {
-            mask.contains(TokenId::new(token))
-        };
-        legal && matcher.accept(TokenId::new(token)).is_ok()
-    }
-
-    fn is_accepting(&self, (matcher, _): &mut Self::State) -> bool {
-        matcher.is_accepting().unwrap_or(false)
-    }
-}
-
-impl Engine for ParserFactory {
-    type Grammar = TokenParser;
-    type State = TokenParser;
-
-    fn compile(&self, schema: &str) -> Result<TokenParser, String> {
-        let schema = serde_json::from_str(schema).map_err(|error| error.to_string())?;
-        let grammar = TopLevelGrammar::from_json_schema(schema);
-        let mut parser = self.create_parser(grammar).map_err(|_| "refused".to_owned())?;
-        parser.start_without_prompt();
-        Ok(parser)
-    }
-
-    fn start(&self, grammar: &TokenParser) -> TokenParser {
-        grammar.deep_clone()
-    }
-
-    fn mask(&self, state: &mut TokenParser) -> bool {
-        state.compute_mask().is_ok()
-    }
-
-    fn mask_and_accept(&self, state: &mut TokenParser, token: u32) -> bool {
-        let Ok(mask) = state.compute_mask() else { return false };
-        mask.is_allowed(token) && state.consume_token(token).is_ok()
-    }
-
-    fn is_accepting(&self, state: &mut TokenParser) -> bool {
-        state.is_accepting()
-    }
-}
-
-/// What one engine did.
-#[derive(Default)]
-struct Tally {
-    compiled: usize,
-    errors: usize,
-    timeouts: usize,
-    invalid_accepted: usize,
-    valid_refused: usize,
-    all_right: usize,
-    masks: Vec<Duration>,
-    first_masks: Vec<Duration>,
-}
-
-impl Tally {
-    fn run<E: Engine>(&mut self, engine: &E, case: &Case, patience: Duration) {
-        let start = Instant::now();
-        let Ok(grammar) = engine.compile(&case.schema) else {
-            self.errors += 1;
-            return;
-        };
-        let usable = engine.mask(&mut engine.start(&grammar));
-        let first = start.elapsed();
-        if !usable {
-            self.errors += 1;
-            return;
-        }
-        self.compiled += 1;
-        self.first_masks.push(first);
-        let mut right = true;
-        for (tokens, valid) in &case.tests {
-            let mut state = engine.start(&grammar);
-            let mut accepted = true;
-            for &token in tokens {
-                let before = Instant::now();
-                accepted = engine.mask_and_accept(&mut state, token);
-                self.masks.push(before.elapsed());
-                if !accepted {
-                    break;
-                }
-                if start.elapsed() > patience {
-                    self.timeouts += 1;
-                    return;
-                }
-            }
-            accepted = accepted && engine.is_accepting(&mut state);
-            self.invalid_accepted += usize::from(accepted && !valid);
-            self.valid_refused += usize::from(!accepted && *valid);
-            right &= accepted == *valid;
-        }
-        self.all_right += usize::from(right);
-    }
-
-    fn print(&self, name: &str) {
-        println!(
-            "| {name} | {} | {} | {} | {} | {} | {} |",
-            self.compiled,
-            self.errors,
-            self.timeouts,
-            self.invalid_accepted,
-            self.valid_refused,
-            self.all_right
-        );
-    }
-
-    fn print_times(&self, name: &str) {
-        let row = |times: &[Duration]| {
-            let d = Distribution::of(times.to_vec());
-            [d.average, d.p50, d.p90, d.p99, d.p999, d.max]
-                .map(|time| format!("{:.1}", micros(time)))
-                .join(" | ")
-        };
-        println!("| {name} | mask | {} |", row(&self.masks));
-        println!("| {name} | first mask | {} |", row(&self.first_masks));
-    }
-}
-
-/// The tokenizer as llguidance wants it, which spells forced bytes with it.
-struct Environment {
-    trie: TokTrie,
-    encoder: Arc<Encoder>,
-}
-
-impl TokenizerEnv for Environment {
-    fn tok_trie(&self) -> &TokTrie {
-        &self.trie
-    }
-
-    fn tokenize_bytes(&self, text: &[u8]) -> Vec<u32> {
-        let encode = |text: &str| {
-            let tokens = self.encoder.encode(text).unwrap_or_default();
-            tokens.into_iter().map(TokenId::get).collect()
-        };
-        self.trie.tokenize_with_greedy_fallback(text, encode)
-    }
-}
-
-fn environment(loaded: &Loaded) -> TokEnv {
-    let vocabulary: &Vocabulary = loaded.vocabulary();
-    let words: Vec<_> = vocabulary
-        .ids()
-        .map(|id| match vocabulary.special_name(id) {
-            Some(name) => [&[TokTrie::SPECIAL_TOKEN_MARKER], name.as_bytes()].concat(),
-            None => vocabulary.bytes(id).to_vec(),
-        })
-        .collect();
-    let size = u32::try_from(words.len()).expect("ids have 32 bits");
-    let ends: Vec<_> = vocabulary.end_tokens().iter().map(|id| id.get()).collect();
-    let trie = TokTrie::from(&TokRxInfo::new(size, ends[0]), &words);
-    let encoder = Arc::clone(loaded.encoder());
-    Arc::new(Environment { trie: trie.with_eos_tokens(&ends), encoder })
-}
-
-fn read_case(line: &str, loaded: &Loaded) -> Option<Case> {
+fn read_task(line: &str, loaded: &Loaded) -> Option<Task> {
     let parts = Parts::new(line).ok()?;
     let case = parts.root();
-    let test = |test: json_text::Part<'_, '_>| {
+    let mut task = Task {
+        name: serde_json::from_str(case.member("name")?.text()).ok()?,
+        schema: case.member("schema")?.text().to_owned(),
+        tests: Vec::new(),
+        valid: Vec::new(),
+    };
+    for test in case.member("tests")?.children() {
         let text = respace(test.member("data")?.text(), Spacing::Compact);
         let tokens = loaded.encoder().encode(&text).ok()?;
-        Some((tokens.into_iter().map(TokenId::get).collect(), test.member("valid")?.boolean()?))
-    };
-    Some(Case {
-        schema: case.member("schema")?.text().to_owned(),
-        tests: case.member("tests")?.children().map(test).collect::<Option<_>>()?,
-    })
+        task.tests.push(tokens.into_iter().map(TokenId::get).collect());
+        task.valid.push(test.member("valid")?.boolean()?);
+    }
+    Some(task)
 }
 
-fn main() {
-    let args = Args::parse();
-    let loaded = load(&args.tokenizer, &LoadOptions::default()).expect("the tokenizer can be read");
-    let vocabulary = loaded.vocabulary();
-    // What either builds once for each vocabulary is in no time.
-    let _ = vocabulary.trie();
-    (0..).map_while(|class| vocabulary.runs(class)).for_each(drop);
-    (0..).map_while(|number| vocabulary.quotient(number)).for_each(drop);
-    let compiler = Compiler::new(Arc::clone(vocabulary));
-    let sparse = Schemac { compiler: compiler.clone(), dense: false };
-    let dense = Schemac { compiler, dense: true };
-    let environment = environment(&loaded);
-    let capabilities = InferenceCapabilities::default();
-    let slices = SlicedBiasComputer::json_slices();
-    let mut rival = ParserFactory::new(&environment, capabilities, &slices).expect("a factory");
-    rival.quiet();
-
-    let patience = Duration::from_secs(args.seconds);
-    let mut tallies: [Tally; 3] = Default::default();
-    let mut cases = 0;
-    for path in &args.suites {
-        let text = fs::read_to_string(path).expect("the suite can be read");
-        for line in text.lines().step_by(args.every) {
-            let Some(case) = read_case(line, &loaded) else {
-                eprintln!("{}: not a case: {:.80}", path.display(), line);
-                continue;
-            };
-            for turn in 0..3 {
-                match (cases + turn) % 3 {
-                    0 => tallies[0].run(&sparse, &case, patience),
-                    1 => tallies[1].run(&dense, &case, patience),
-                    _ => tallies[2].run(&rival, &case, patience),
-                }
+/// Returns the files, those of folders in the order of their names.
+fn files(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for path in paths {
+        match fs::read_dir(path) {
+            Ok(entries) => {
+                let mut inside: Vec<PathBuf> =
+                    entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+                inside.retain(|path| path.extension().is_some_and(|ext| ext == "jsonl"));
+                inside.sort();
+                files.extend(inside);
             }
-            cases += 1;
+            Err(_) => files.push(path.clone()),
         }
     }
+    files
+}
 
-    let names = ["schemac", "schemac, dense", "llguidance 1.9.1"];
-    println!("{cases} schemas, {} ids; times in µs\n", vocabulary.len());
-    println!("| engine | time | avg | p50 | p90 | p99 | p99.9 | max |");
+fn read_tasks(args: &Args, loaded: &Loaded) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    let mut number = 0;
+    for path in files(&args.suites) {
+        let text = fs::read_to_string(&path).expect("the suite can be read");
+        for line in text.lines() {
+            number += 1;
+            if (number - 1) % args.every == 0 {
+                match read_task(line, loaded) {
+                    Some(task) => tasks.push(task),
+                    None => eprintln!("{}: not a case: {line:.80}", path.display()),
+                }
+            }
+        }
+    }
+    tasks
+}
+
+/// Answers as an engine until the bench is done.
+fn work(name: &str, args: &Args) {
+    let vocabulary = &args.tokenizer;
+    match name {
+        "schemac" => serve(&Schemac::new(vocabulary, false)),
+        "schemac-dense" => serve(&Schemac::new(vocabulary, true)),
+        "llguidance" => serve(&llguidance::factory(vocabulary, Some(&args.suites[0]))),
+        "llguidance-greedy" => serve(&llguidance::factory(vocabulary, None)),
+        "outlines" => serve(&Outlines::new(vocabulary)),
+        _ => eprintln!("no engine is called {name}"),
+    }
+}
+
+/// Returns the command that works as an engine.
+fn command(name: &str, args: &Args, vocabulary: &Path) -> Command {
+    let mut command;
+    if name == "xgrammar" {
+        command = Command::new(&args.python);
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/xgrammar_worker.py")).arg(vocabulary);
+    } else {
+        command = Command::new(env::current_exe().expect("this program"));
+        command.arg(vocabulary).arg(&args.tokenizer).args(["--work-as", name]);
+    }
+    command
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if let Some(name) = &args.work_as {
+        work(name, &args);
+        return ExitCode::SUCCESS;
+    }
+    let loaded = load(&args.tokenizer, &LoadOptions::default()).expect("the tokenizer can be read");
+    let tasks = read_tasks(&args, &loaded);
+    let path = env::temp_dir().join(format!("rivals-{}.jsonl", std::process::id()));
+    vocabulary::write(loaded.vocabulary(), &path).expect("a temporary file can be written");
+    let tallies = run(&args, &tasks, &path);
+    let _ = fs::remove_file(&path);
+    println!(
+        "{} schemas, {} ids, {} passes; times in µs, memory in MB\n",
+        tasks.len(),
+        loaded.vocabulary().len(),
+        args.passes
+    );
+    report(&args, &tasks, &tallies);
+    let wrong: usize = tallies.iter().map(|tally| tally.checks().1).sum();
+    if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs all tasks on all engines, in turns.
+fn run(args: &Args, tasks: &[Task], vocabulary: &Path) -> Vec<Tally> {
+    let mut engines: Vec<(usize, Worker, Tally)> = Vec::new();
+    for text in &args.engines {
+        let (name, every) = text.split_once(':').unwrap_or((text, "1"));
+        let mut worker = Worker::new(command(name, args, vocabulary));
+        if let Err(error) = worker.start() {
+            eprintln!("{name} is left out: {error}");
+            continue;
+        }
+        let tally = Tally { name: name.to_owned(), cases: Vec::new(), idle: 0, peak: 0 };
+        engines.push((every.parse().expect("a number"), worker, tally));
+    }
+    let count = engines.len();
+    for (number, task) in tasks.iter().enumerate() {
+        if number % 500 == 0 {
+            eprintln!("{number} of {}", tasks.len());
+        }
+        for pass in 0..args.passes {
+            let last = pass + 1 == args.passes;
+            let checked = last && args.check_every > 0 && number % args.check_every == 0;
+            let request = Request {
+                schema: task.schema.clone(),
+                tests: task.tests.clone(),
+                warm: last,
+                check: if checked { 5 } else { 0 },
+                seconds: args.seconds,
+            };
+            for turn in 0..count {
+                let (every, worker, tally) = &mut engines[(number + pass + turn) % count];
+                if number % *every != 0 {
+                    continue;
+                }
+                let reply = worker.ask(&request);
+                if pass == 0 {
+                    let valid = task.valid.clone();
+                    tally.cases.push(Case { number, valid, passes: Vec::new() });
+                }
+                tally.cases.last_mut().expect("a case").passes.push(reply);
+            }
+        }
+    }
+    let done = engines.into_iter().map(|(_, worker, tally)| {
+        let (idle, peak) = (worker.idle, worker.peak);
+        Tally { idle, peak, ..tally }
+    });
+    done.collect()
+}
+
+fn report(args: &Args, tasks: &[Task], tallies: &[Tally]) {
+    let reference = tallies.iter().find(|tally| tally.name.starts_with("llguidance"));
+    if let Some(reference) = reference {
+        let mut compiled = vec![false; tasks.len()];
+        for case in &reference.cases {
+            compiled[case.number] = case.compiled();
+        }
+        println!("Times on the schemas that {} compiles\n", reference.name);
+        tally::print_head();
+        tallies.iter().for_each(|tally| tally.print_times(&|number| compiled[number]));
+        println!();
+    }
+    println!("Times on all schemas that the engine compiles\n");
+    tally::print_head();
+    tallies.iter().for_each(|tally| tally.print_times(&|_| true));
+
+    println!(
+        "\n| engine | schemas | compiled | errors | time-outs | invalid accepted | valid refused \
+         | all right |"
+    );
     println!("|---|---|---|---|---|---|---|---|");
-    names.iter().zip(&tallies).for_each(|(name, tally)| tally.print_times(name));
-    println!("\n| engine | compiled | errors | time-outs | invalid accepted | valid refused | all right |");
-    println!("|---|---|---|---|---|---|---|");
-    names.iter().zip(&tallies).for_each(|(name, tally)| tally.print(name));
+    tallies.iter().for_each(Tally::print_coverage);
+    println!("\n| engine | MB before the first schema | MB at most |");
+    println!("|---|---|---|");
+    tallies.iter().for_each(Tally::print_memory);
+    tallies.iter().for_each(Tally::print_causes);
+    for tally in tallies {
+        let (checked, wrong) = tally.checks();
+        if checked > 0 {
+            println!("\n{}: of {checked} masks, {wrong} differ from brute force", tally.name);
+        }
+    }
+    if let Some((first, others)) = tallies.split_first() {
+        others.iter().for_each(|other| print_differences(args, tasks, first, other));
+    }
+    if let Some(folder) = &args.charts {
+        fs::create_dir_all(folder).expect("the folder can be made");
+        for (name, title, kind) in [
+            ("masks.svg", "Time of a mask and a commit, first pass", Kind::Mask),
+            ("first_masks.svg", "Time from a schema's text to its first mask", Kind::First),
+        ] {
+            let curves: Vec<_> = tallies
+                .iter()
+                .map(|tally| (tally.name.clone(), tally.least(kind, &|_| true)))
+                .filter(|(_, times)| !times.is_empty())
+                .collect();
+            chart::draw(&folder.join(name), title, &curves).expect("the chart can be drawn");
+        }
+    }
+}
+
+/// Prints on how many texts two engines agree, and some on which they do not.
+fn print_differences(args: &Args, tasks: &[Task], one: &Tally, other: &Tally) {
+    let (mut same, mut different) = (0, Vec::new());
+    for case in one.cases.iter().filter(|case| case.compiled()) {
+        let twin = other.cases.iter().find(|twin| twin.number == case.number && twin.compiled());
+        let Some(twin) = twin else { continue };
+        for (i, (a, b)) in case.accepted().iter().zip(twin.accepted()).enumerate() {
+            if a == b {
+                same += 1;
+            } else {
+                different.push((case.number, i, *a));
+            }
+        }
+    }
+    println!(
+        "\n{} and {}: the same verdict on {same} texts, another on {}",
+        one.name,
+        other.name,
+        different.len()
+    );
+    for (number, i, accepted) in different.iter().take(args.differences) {
+        let by = if *accepted { &one.name } else { &other.name };
+        let valid = if tasks[*number].valid[*i] { "valid" } else { "invalid" };
+        println!("- {}, text {i}, {valid}: accepted by {by} only", tasks[*number].name);
+    }
 }

@@ -16,6 +16,10 @@ use crate::limits::Budget;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Derivatives {
     memo: HashMap<(ExprId, u8), ExprId, foldhash::fast::RandomState>,
+    /// Whether languages are empty, as far as is known.
+    empty: HashMap<ExprId, bool, foldhash::fast::RandomState>,
+    /// The bytes that texts can begin with, and perhaps more.
+    firsts: HashMap<ExprId, ByteSet, foldhash::fast::RandomState>,
 }
 
 impl Derivatives {
@@ -50,26 +54,31 @@ impl Derivatives {
         expr: ExprId,
         budget: &mut Budget,
     ) -> Option<bool> {
+        let start = expr;
         let mut seen: HashMap<ExprId, (), foldhash::fast::RandomState> = HashMap::default();
         // First wherever least seems to be left.
         let mut pending = BinaryHeap::from([(Reverse(0), expr)]);
         while let Some((_, expr)) = pending.pop() {
             let facts = arena.facts(expr);
-            if expr == Arena::EMPTY || seen.insert(expr, ()).is_some() {
+            let known = self.empty.get(&expr).copied();
+            if expr == Arena::EMPTY || known == Some(true) || seen.insert(expr, ()).is_some() {
                 continue;
             }
-            if facts.positive || facts.nullable == Some(true) {
+            if facts.positive || facts.nullable == Some(true) || known == Some(false) {
+                self.empty.insert(start, false);
                 return Some(false);
             }
             let mut sets = Vec::new();
             first_sets(arena, expr, &mut sets);
-            for byte in representatives(&sets) {
+            let within = self.firsts(arena, expr, budget)?;
+            for byte in representatives(&sets, within) {
                 budget.spend(1).ok()?;
                 let rest = self.derivative(arena, expr, byte, budget).ok()?;
                 pending.push((Reverse(arena.facts(rest).least), rest));
             }
         }
         arena.check().ok()?;
+        self.empty.extend(seen.into_keys().map(|expr| (expr, true)));
         Some(true)
     }
 
@@ -89,7 +98,8 @@ impl Derivatives {
             for (expr, text) in prefixes {
                 let mut sets = Vec::new();
                 first_sets(arena, expr, &mut sets);
-                for class in classes(&sets) {
+                let within = self.firsts(arena, expr, budget)?;
+                for class in classes(&sets, within) {
                     budget.spend(1).ok()?;
                     let next = self.derivative(arena, expr, class.first()?, budget).ok()?;
                     if next == Arena::EMPTY || self.is_empty(arena, next, budget)? {
@@ -143,7 +153,8 @@ impl Derivatives {
             for &expr in &state {
                 first_sets(arena, expr, &mut sets);
             }
-            for byte in representatives(&sets) {
+            let within = self.firsts(arena, state[0], budget)?;
+            for byte in representatives(&sets, within) {
                 budget.spend(1).ok()?;
                 let mut next = Vec::with_capacity(state.len());
                 for &expr in &state {
@@ -161,6 +172,47 @@ impl Derivatives {
         Some(found)
     }
 
+    /// Returns bytes among which are all that texts of `expr` can begin with: of an intersection only
+    /// those that each part can begin with.
+    fn firsts(&mut self, arena: &mut Arena, expr: ExprId, budget: &mut Budget) -> Option<ByteSet> {
+        let mut stack = vec![expr];
+        let mut parts = Vec::new();
+        while let Some(&top) = stack.last() {
+            if self.firsts.contains_key(&top) {
+                stack.pop();
+                continue;
+            }
+            beginnings(arena, top, &mut parts);
+            if matches!(arena.get(top), Expr::Not(_)) {
+                parts.clear();
+            }
+            let before = stack.len();
+            stack.extend(parts.iter().filter(|part| !self.firsts.contains_key(*part)));
+            if stack.len() > before {
+                continue;
+            }
+            budget.spend(1 + parts.len() as u64).ok()?;
+            let of = parts.iter().filter_map(|part| self.firsts.get(part));
+            let union = |a: ByteSet, b: &ByteSet| a.union(b);
+            let result = match arena.get(top) {
+                Expr::Empty | Expr::Epsilon => ByteSet::EMPTY,
+                Expr::Concat(..) | Expr::Alt(_) | Expr::Repeat { .. } => {
+                    of.fold(ByteSet::EMPTY, union)
+                }
+                Expr::And(_) => of.fold(ByteSet::ALL, |a, b| a.intersection(b)),
+                Expr::Bytes(_) | Expr::Literals { .. } | Expr::Progression { .. } => {
+                    let mut sets = Vec::new();
+                    first_sets(arena, top, &mut sets);
+                    sets.iter().fold(ByteSet::EMPTY, union)
+                }
+                _ => ByteSet::ALL,
+            };
+            self.firsts.insert(top, result);
+            stack.pop();
+        }
+        self.firsts.get(&expr).copied()
+    }
+
     fn derivative(
         &mut self,
         arena: &mut Arena,
@@ -175,18 +227,7 @@ impl Derivatives {
                 stack.pop();
                 continue;
             }
-            parts.clear();
-            match arena.get(top) {
-                &Expr::Concat(first, second) => {
-                    parts.push(first);
-                    if arena.facts(first).nullable == Some(true) {
-                        parts.push(second);
-                    }
-                }
-                Expr::Alt(members) | Expr::And(members) => parts.extend_from_slice(members),
-                &Expr::Not(inner) | &Expr::Repeat { body: inner, .. } => parts.push(inner),
-                _ => {}
-            }
+            beginnings(arena, top, &mut parts);
             let before = stack.len();
             stack.extend(parts.iter().filter(|&&p| !self.memo.contains_key(&(p, byte))));
             if stack.len() > before {
@@ -203,24 +244,35 @@ impl Derivatives {
     }
 }
 
+/// Puts the parts of `expr` that the first byte of a text is about into `parts`.
+fn beginnings(arena: &Arena, expr: ExprId, parts: &mut Vec<ExprId>) {
+    parts.clear();
+    match arena.get(expr) {
+        &Expr::Concat(first, second) => {
+            parts.push(first);
+            if arena.facts(first).nullable == Some(true) {
+                parts.push(second);
+            }
+        }
+        Expr::Alt(members) | Expr::And(members) => parts.extend_from_slice(members),
+        &Expr::Not(inner) | &Expr::Repeat { body: inner, .. } => parts.push(inner),
+        _ => {}
+    }
+}
+
 /// Appends the sets that first bytes of `expr` are told apart by.
 fn first_sets(arena: &mut Arena, expr: ExprId, sets: &mut Vec<ByteSet>) {
     let mut pending = vec![expr];
+    let mut parts = Vec::new();
     while let Some(expr) = pending.pop() {
         if let &Expr::Progression { table, state } = arena.get(expr) {
             sets.extend(arena.progression_transitions(table, state).iter().map(|(set, _)| *set));
             continue;
         }
+        beginnings(arena, expr, &mut parts);
+        pending.append(&mut parts);
         match arena.get(expr) {
             Expr::Bytes(set) => sets.push(*set),
-            &Expr::Concat(first, second) => {
-                pending.push(first);
-                if arena.facts(first).nullable == Some(true) {
-                    pending.push(second);
-                }
-            }
-            Expr::Alt(members) | Expr::And(members) => pending.extend_from_slice(members),
-            &Expr::Not(inner) | &Expr::Repeat { body: inner, .. } => pending.push(inner),
             &Expr::Literals { set, node } => {
                 if let Ok(node) = usize::try_from(node) {
                     let node = arena.literal_set(set).node(node);
@@ -234,14 +286,15 @@ fn first_sets(arena: &mut Arena, expr: ExprId, sets: &mut Vec<ByteSet>) {
     sets.dedup();
 }
 
-/// Returns one byte of each class that the sets tell apart.
-fn representatives(sets: &[ByteSet]) -> Vec<u8> {
-    classes(sets).iter().filter_map(ByteSet::first).collect()
+/// Returns one byte of each class of those `within` that the sets tell apart.
+fn representatives(sets: &[ByteSet], within: ByteSet) -> Vec<u8> {
+    classes(sets, within).iter().filter_map(ByteSet::first).collect()
 }
 
-/// Returns the classes of bytes that the sets tell apart.
-fn classes(sets: &[ByteSet]) -> Vec<ByteSet> {
-    let mut classes = vec![ByteSet::ALL];
+/// Returns the classes of bytes `within` that the sets tell apart.
+fn classes(sets: &[ByteSet], within: ByteSet) -> Vec<ByteSet> {
+    let mut classes = vec![within];
+    classes.retain(|class| !class.is_empty());
     for set in sets {
         let mut next = Vec::with_capacity(classes.len() + 1);
         for class in classes {

@@ -20,7 +20,7 @@ const FEW_TESTS: usize = 2;
 /// Of so many, all combinations are taken where finding them would be long.
 const SOME_TESTS: usize = 8;
 /// The work that listing the names which pass the same tests may take.
-const LISTING_WORK: u64 = 4_096;
+const LISTING_WORK: u64 = 16_384;
 /// So many name tests are combined at most.
 const MAX_TESTS: usize = 64;
 

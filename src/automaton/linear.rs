@@ -424,6 +424,11 @@ impl Grower {
                 |part: &Part| (part.fresh, part.keep, part.record, part.action == Action::Close);
             let key = (first.pushes.clone(), kind(first));
             let same = |part: &Part| part.pushes == key.0 && kind(part) == key.1;
+            // Mostly all are alike.
+            if parts.iter().all(same) {
+                self.overlay(&parts, &mut result)?;
+                break;
+            }
             let (group, rest): (Vec<_>, Vec<_>) = parts.into_iter().partition(same);
             parts = rest;
             self.overlay(&group, &mut result)?;
@@ -434,6 +439,26 @@ impl Grower {
     /// Appends the disjoint refinement of parts that return to the same frames.
     fn overlay(&mut self, group: &[Part], result: &mut Vec<Part>) -> Result<(), Error> {
         let Some(first) = group.first() else { return Ok(()) };
+        let start = result.len();
+        let mut union = ByteSet::EMPTY;
+        let mut disjoint = true;
+        for part in group {
+            disjoint &= union.intersection(&part.bytes).is_empty();
+            union = union.union(&part.bytes);
+        }
+        if disjoint {
+            self.budget.spend(group.len() as u64)?;
+            for part in group {
+                match result[start..]
+                    .iter_mut()
+                    .find(|known| known.target == part.target && known.action == part.action)
+                {
+                    Some(known) => known.bytes = known.bytes.union(&part.bytes),
+                    None => result.push(part.clone()),
+                }
+            }
+            return Ok(());
+        }
         let mut pieces: Vec<(ByteSet, SmallVec<[ExprId; 4]>, Action)> =
             Vec::with_capacity(group.len());
         for part in group {
@@ -460,7 +485,6 @@ impl Grower {
                 pieces.push((left, SmallVec::from_slice(&[part.target]), part.action));
             }
         }
-        let start = result.len();
         for (bytes, targets, action) in pieces {
             let target = if targets.len() == 1 { targets[0] } else { self.arena().alt(&targets) };
             match result[start..]

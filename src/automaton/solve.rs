@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use crate::automaton::linear::Grower;
 use crate::error::Error;
 use crate::ids::ExprId;
-use crate::ir::{Arena, Expr, Grammar, Liveness, Scope};
+use crate::ir::{Arena, Expr, Grammar, Liveness, Scope, UNBOUNDED};
 
 type Map<T> = HashMap<ExprId, T, foldhash::fast::RandomState>;
 
@@ -140,6 +140,62 @@ impl Grower {
     /// Returns the number of bytes of the shortest text of `expr`, or [`NEVER`].
     pub(crate) fn least(&mut self, expr: ExprId) -> Result<u32, Error> {
         self.solve(Question::Least, expr)
+    }
+
+    /// Returns the endless repetitions that `expr` consists of, but for finitely many texts of each, with
+    /// live parts behind or other parts beside.
+    pub(crate) fn endless_parts(&mut self, expr: ExprId) -> Result<SmallVec<[ExprId; 2]>, Error> {
+        let mut found = SmallVec::new();
+        let mut pending = vec![expr];
+        while let Some(expr) = pending.pop() {
+            self.budget.spend(1)?;
+            if let &Expr::Concat(first, second) = self.grammar.arena.get(expr) {
+                if self.live(second)? {
+                    pending.push(first);
+                }
+                continue;
+            }
+            match self.grammar.arena.get(expr) {
+                Expr::Alt(members) => pending.extend_from_slice(members),
+                &Expr::Fresh(text) => pending.push(text),
+                Expr::And(members) => {
+                    let members = members.clone();
+                    let mut whole = Vec::new();
+                    for member in members {
+                        let refused = match *self.grammar.arena.get(member) {
+                            Expr::Not(inner) => Some(inner),
+                            _ => None,
+                        };
+                        if refused.map_or(Ok(false), |inner| self.is_finite(inner))? {
+                            continue;
+                        }
+                        whole.push(member);
+                    }
+                    if let &[only] = &whole[..] {
+                        pending.push(only);
+                    }
+                }
+                Expr::Repeat { min: 0, max: UNBOUNDED, .. } => found.push(expr),
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns whether `expr` is built in a way that only finitely many texts have.
+    fn is_finite(&mut self, expr: ExprId) -> Result<bool, Error> {
+        let mut pending = vec![expr];
+        while let Some(expr) = pending.pop() {
+            self.budget.spend(1)?;
+            match self.grammar.arena.get(expr) {
+                Expr::Empty | Expr::Epsilon | Expr::Bytes(_) | Expr::Literals { .. } => {}
+                &Expr::Concat(first, second) => pending.extend([first, second]),
+                Expr::Alt(members) => pending.extend_from_slice(members),
+                &Expr::Repeat { body, max, .. } if max != UNBOUNDED => pending.push(body),
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     fn solve(&mut self, question: Question, expr: ExprId) -> Result<u32, Error> {

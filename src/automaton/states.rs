@@ -324,6 +324,25 @@ impl Automaton {
         Ok(*entry.mask_state.get_or_init(|| known))
     }
 
+    /// Returns states of which `state` keeps all texts but finitely many, with something behind: if one of
+    /// them loops on a class of characters, no text of the class is illegal in `state`. What they are is
+    /// seen from the expression; of `state` no row is made.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::ErrorKind::BudgetExceeded`], or what expanding a lazy part says.
+    pub fn endless_parts(
+        &self,
+        state: StateId,
+        budget: &mut Budget,
+    ) -> Result<SmallVec<[StateId; 2]>, Error> {
+        let expr = self.states[state.index()].expr;
+        self.grow(budget, |growth| {
+            let parts = growth.grower.endless_parts(expr)?;
+            parts.into_iter().map(|part| growth.state(&self.states, part)).collect()
+        })
+    }
+
     /// Returns the number of bytes of the shortest text that ends the rule of `state`.
     ///
     /// # Errors

@@ -104,11 +104,27 @@ pub(crate) fn text_loop_near(
     Ok(None)
 }
 
+/// Returns whether `state` holds endlessly many texts after each plain JSON text, as one in a key does
+/// where additional keys are open.
+pub(crate) fn is_endless(
+    automaton: &Automaton,
+    state: StateId,
+    budget: &mut Budget,
+) -> Result<bool, Error> {
+    for part in automaton.endless_parts(state, budget)? {
+        if next_in_run(automaton, part, RunClass::json_text(), budget)? == Some(part) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Returns the local mask of `state` by what sets it apart from `other`, whose local mask over the
-/// vocabulary is `known` and has no rests below; or `None` if the two differ in too many places.
+/// vocabulary is `known` and has no rests below; or `None` if the two differ in too many places. They
+/// can differ in the tokens of `trie` only.
 pub(crate) fn beside(
     automaton: &Automaton,
-    vocabulary: &Vocabulary,
+    (vocabulary, trie): (&Vocabulary, &Trie),
     state: StateId,
     (other, known): (StateId, &Local),
     framed: bool,
@@ -116,7 +132,7 @@ pub(crate) fn beside(
 ) -> Result<Option<LocalAndBelow>, Error> {
     let ends = automaton.row(state, budget)?.is_accepting();
     let mut walker = Walker::new(automaton, vocabulary, None, framed, budget).at_most(SMALL_WALK);
-    let mut difference = match walker.walk_beside(state, other, vocabulary.trie()) {
+    let mut difference = match walker.walk_beside(state, other, trie) {
         Ok(difference) => difference,
         Err(Stop::TooCoarse | Stop::TooMany) => return Ok(None),
         Err(Stop::Error(error)) => return Err(error),

@@ -249,7 +249,15 @@ impl TokenAutomaton {
             let known = self.local_by((other, rest, framed), false, budget)?;
             if known.below.is_none() {
                 let known = (other, &*known.local);
-                let found = local::beside(automaton, vocabulary, state, known, framed, budget)?;
+                // Where no plain text is illegal, neither here nor there, only the others can differ.
+                let trie = match vocabulary.runs(0) {
+                    Some(runs) if local::is_endless(automaton, state, budget)? => {
+                        runs.leaving(vocabulary)
+                    }
+                    _ => vocabulary.trie(),
+                };
+                let over = (vocabulary, trie);
+                let found = local::beside(automaton, over, state, known, framed, budget)?;
                 if let Some(found) = found {
                     return Ok(found);
                 }

@@ -155,6 +155,8 @@ pub(super) struct Walker<'a, 'b> {
     /// All stacks of the walk, hash-consed.
     stacks: Vec<LocalStack>,
     stack_ids: HashMap<LocalStack, u32, foldhash::fast::RandomState>,
+    /// For each stack, as far as was asked: whether a frame goes on with a text that must be fresh.
+    recorded: Vec<Option<bool>>,
     accepted: Vec<TokenId>,
     /// Where the rule ends inside tokens, with the bytes below as they are.
     pops: Vec<(&'a Trie, usize)>,
@@ -183,6 +185,7 @@ impl<'a, 'b> Walker<'a, 'b> {
             uniform: Vec::new(),
             stacks: vec![LocalStack { frames: SmallVec::new(), bottom: true }],
             stack_ids: HashMap::default(),
+            recorded: Vec::new(),
             accepted: Vec::new(),
             pops: Vec::new(),
             loose_rests: Vec::new(),
@@ -265,7 +268,12 @@ impl<'a, 'b> Walker<'a, 'b> {
             let byte = trie.byte(node);
             let exact = level.exact || is_exact_from(byte);
             let subtree_end = trie.end(node);
-            let next = match self.advance(&level.at, byte, exact) {
+            let next = if subtree_end == node + 1 {
+                self.take_leaf(&level.at, byte, exact, trie.tokens(node)).map(|_| None)
+            } else {
+                self.advance(&level.at, byte, exact)
+            };
+            let next = match next {
                 Err(Stop::TooCoarse) => {
                     let at = level.at.clone();
                     let path: Vec<u8> = levels[1..].iter().map(|level| level.byte).collect();
@@ -339,6 +347,40 @@ impl<'a, 'b> Walker<'a, 'b> {
         }
     }
 
+    /// Takes the tokens that end with `byte`, behind which no token goes on, if it is legal; returns
+    /// whether it is. Where the walk stands after it does not matter, so that no row is made of that.
+    fn take_leaf(
+        &mut self,
+        at: &At<'a>,
+        byte: u8,
+        exact: bool,
+        tokens: &[TokenId],
+    ) -> Result<bool, Stop> {
+        let closes = match *at {
+            At::One { row, .. } if row.moves(byte).is_empty() => return Ok(false),
+            At::One { row, record, .. } if row.simple(byte).is_some() => {
+                u8::from(record.then(row.records(byte)) == Record::New)
+            }
+            _ => {
+                let to = match *at {
+                    At::One { state, record, .. } => {
+                        self.moved(&[LocalThread::start(state, record)], byte, exact)?
+                    }
+                    At::Many(ref threads) => self.moved(threads, byte, exact)?,
+                };
+                if to.is_empty() {
+                    return Ok(false);
+                }
+                self.closed_by(&to)?
+            }
+        };
+        self.accepted.extend_from_slice(tokens);
+        if closes > 0 {
+            self.closers.extend(tokens.iter().map(|&token| (token, closes)));
+        }
+        Ok(true)
+    }
+
     /// Returns whether the subtree of `node` can be taken at once: in plain JSON text the state stays
     /// the same, so that all tokens are legal which do not leave it.
     fn takes_run(
@@ -406,6 +448,15 @@ impl<'a, 'b> Walker<'a, 'b> {
         byte: u8,
         exact: bool,
     ) -> Result<Option<At<'a>>, Stop> {
+        let to = self.moved(from, byte, exact)?;
+        for thread in &to {
+            self.row(thread.state, exact)?;
+        }
+        Ok(if to.is_empty() { None } else { Some(At::Many(to)) })
+    }
+
+    /// Returns the threads after `byte`.
+    fn moved(&mut self, from: &[LocalThread], byte: u8, exact: bool) -> Result<Threads, Stop> {
         let mut to = Threads::new();
         for &thread in from {
             let row = self.automaton.row(thread.state, self.budget)?;
@@ -418,12 +469,9 @@ impl<'a, 'b> Walker<'a, 'b> {
                 }
             }
         }
-        for thread in &to {
-            self.row(thread.state, exact)?;
-        }
         // Threads are compared with each other, so their number costs its square.
         self.budget.spend((to.len() + to.len() * to.len() / 8) as u64)?;
-        Ok(if to.is_empty() { None } else { Some(At::Many(to)) })
+        Ok(to)
     }
 
     /// Returns the threads that go on where rules end at once under `thread`, whose own rule ends. One
@@ -481,6 +529,18 @@ impl<'a, 'b> Walker<'a, 'b> {
 
     /// Returns whether a frame of a local stack goes on with a text that must be fresh.
     fn is_recorded(&mut self, stack: u32) -> Result<bool, Stop> {
+        if let Some(&Some(known)) = self.recorded.get(stack as usize) {
+            return Ok(known);
+        }
+        let recorded = self.find_recorded(stack)?;
+        if self.recorded.len() <= stack as usize {
+            self.recorded.resize(self.stacks.len(), None);
+        }
+        self.recorded[stack as usize] = Some(recorded);
+        Ok(recorded)
+    }
+
+    fn find_recorded(&mut self, stack: u32) -> Result<bool, Stop> {
         let mut seen: SmallVec<[u32; 4]> = smallvec![stack];
         let mut next = 0;
         while let Some(&stack) = seen.get(next) {
@@ -537,17 +597,7 @@ impl<'a, 'b> Walker<'a, 'b> {
         self.accepted.extend_from_slice(tokens);
         let (pops, closes) = match at {
             At::One { row, record, .. } => (row.is_accepting(), u8::from(*record == Record::New)),
-            At::Many(threads) => {
-                let mut closes = 0;
-                for thread in threads {
-                    let begun = thread.record == Record::New || self.is_recorded(thread.stack)?;
-                    let texts = thread.closes.saturating_add(u8::from(begun));
-                    if texts > u8::from(thread.first_was_open) {
-                        closes = closes.max(texts);
-                    }
-                }
-                (self.pops_base(threads)?, closes)
-            }
+            At::Many(threads) => (self.pops_base(threads)?, self.closed_by(threads)?),
         };
         if closes > 0 {
             self.closers.extend(tokens.iter().map(|&token| (token, closes)));
@@ -567,6 +617,20 @@ impl<'a, 'b> Walker<'a, 'b> {
             self.closers.extend(rest.iter().map(|&token| (token, closes)));
         }
         Ok(())
+    }
+
+    /// Returns how many texts that must be fresh a token ends or begins that leads to these threads, or 0
+    /// if it is but the one that was open.
+    fn closed_by(&mut self, threads: &[LocalThread]) -> Result<u8, Stop> {
+        let mut closes = 0;
+        for thread in threads {
+            let begun = thread.record == Record::New || self.is_recorded(thread.stack)?;
+            let texts = thread.closes.saturating_add(u8::from(begun));
+            if texts > u8::from(thread.first_was_open) {
+                closes = closes.max(texts);
+            }
+        }
+        Ok(closes)
     }
 
     /// Returns whether the rule of the walk's first state may end where these threads stand.

@@ -197,6 +197,8 @@ pub(super) struct Engine {
     pub(super) questions: Vec<Question>,
     /// The texts of languages of names, of those that have few.
     pub(super) listed: Map<ExprId, Option<Texts>>,
+    /// For each order, all names that are not in it.
+    pub(super) unmentioned: Map<OrderId, Box<[ExprId]>>,
 }
 
 impl Engine {
@@ -215,6 +217,7 @@ impl Engine {
             combinations: Map::default(),
             questions: Vec::new(),
             listed: Map::default(),
+            unmentioned: Map::default(),
         }
     }
 

@@ -99,7 +99,10 @@ impl Derivatives {
                 let mut sets = Vec::new();
                 first_sets(arena, expr, &mut sets);
                 let within = self.firsts(arena, expr, budget)?;
-                for class in classes(&sets, within) {
+                let mut classes = classes(&sets, within);
+                // The largest first: it mostly tells that there are too many.
+                classes.sort_unstable_by_key(|class| Reverse(class.len()));
+                for class in classes {
                     budget.spend(1).ok()?;
                     let next = self.derivative(arena, expr, class.first()?, budget).ok()?;
                     if next == Arena::EMPTY || self.is_empty(arena, next, budget)? {

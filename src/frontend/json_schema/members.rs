@@ -450,13 +450,17 @@ impl Engine {
 
     /// Returns the languages, without quotes, whose intersection is the names not in the order.
     fn unmentioned(&mut self, object: &Object, arena: &mut Arena) -> Vec<ExprId> {
-        let any = self.languages.any_string(arena, Encoding::JsonCanonical);
-        let sorted = &self.order(object).sorted;
-        if sorted.is_empty() {
-            return vec![any];
+        if let Some(known) = self.unmentioned.get(&object.order) {
+            return known.to_vec();
         }
-        let mentioned = arena.literals(sorted.iter().map(|(spelling, _)| spelling.to_vec()));
-        vec![any, arena.not(mentioned)]
+        let mut parts = vec![self.languages.any_string(arena, Encoding::JsonCanonical)];
+        let sorted = &self.order(object).sorted;
+        if !sorted.is_empty() {
+            let mentioned = arena.literals(sorted.iter().map(|(spelling, _)| spelling.to_vec()));
+            parts.push(arena.not(mentioned));
+        }
+        self.unmentioned.insert(object.order, parts.clone().into());
+        parts
     }
 
     /// Returns whether the schema says anything of names with these outcomes, or mentions none at all:

@@ -41,12 +41,31 @@ impl<'a> Walker<'a, '_> {
             self.budget.spend(1)?;
             self.nodes = self.nodes.checked_sub(1).ok_or(Stop::TooMany)?;
             let byte = trie.byte(node);
+            let end = trie.end(node);
+            if end == node + 1 {
+                let tokens = trie.tokens(node);
+                node = end;
+                if lead_alike(own, other, byte) {
+                    continue;
+                }
+                let legal = match own {
+                    Some(own) => self.take_leaf(own, byte, true, tokens)?,
+                    None => false,
+                };
+                if !legal && !self.may_go(other, byte)? {
+                    continue;
+                }
+                difference.tokens.extend_from_slice(tokens);
+                if !legal {
+                    difference.illegal.extend_from_slice(tokens);
+                }
+                continue;
+            }
             let mut go = |at: &Option<At<'a>>| match at {
                 Some(at) => self.advance(at, byte, true),
                 None => Ok(None),
             };
             let (own, other) = (go(own)?, go(other)?);
-            let end = trie.end(node);
             if own == other {
                 node = end;
                 continue;
@@ -67,11 +86,31 @@ impl<'a> Walker<'a, '_> {
         Ok(difference)
     }
 
+    /// Returns whether `byte` is legal where a walk stands.
+    fn may_go(&mut self, at: &Option<At<'a>>, byte: u8) -> Result<bool, Stop> {
+        Ok(match at {
+            None => false,
+            Some(At::One { row, .. }) => !row.moves(byte).is_empty(),
+            Some(At::Many(threads)) => !self.moved(threads, byte, true)?.is_empty(),
+        })
+    }
+
     /// Returns where a walk from `state` stands before the first byte.
     fn start(&mut self, state: StateId) -> Result<At<'a>, Stop> {
         let row = self.row(state, true)?;
         Ok(At::One { row, state, record: Record::start(row) })
     }
+}
+
+/// Returns whether `byte` leads two walks to the same place by single moves.
+fn lead_alike(own: &Option<At<'_>>, other: &Option<At<'_>>, byte: u8) -> bool {
+    let (Some(At::One { row: a, record: x, .. }), Some(At::One { row: b, record: y, .. })) =
+        (own, other)
+    else {
+        return false;
+    };
+    let same = a.simple(byte).is_some() && a.simple(byte) == b.simple(byte);
+    same && x.then(a.records(byte)) == y.then(b.records(byte))
 }
 
 impl PartialEq for At<'_> {

@@ -4,6 +4,7 @@
 mod closing;
 mod local;
 mod matcher;
+mod memory;
 mod precompute;
 mod run;
 mod snapshot;

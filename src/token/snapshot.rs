@@ -1,4 +1,5 @@
-//! The token automaton as data, for artifacts: vocabulary, byte automaton, local masks and rests.
+//! The token automaton as data, for artifacts: byte automaton, local masks and rests. The vocabulary is
+//! not part of it.
 
 use std::sync::Arc;
 
@@ -10,12 +11,11 @@ use crate::limits::Limits;
 use crate::mask::{Form, TokenMask};
 use crate::token::local::Local;
 use crate::token::tables::LocalKey;
-use crate::vocab::{Trie, VocabularySnapshot};
+use crate::vocab::{Trie, Vocabulary};
 
 /// A token automaton as stored.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct TokenAutomatonSnapshot {
-    pub(crate) vocabulary: VocabularySnapshot,
     pub(crate) automaton: AutomatonSnapshot,
     pub(crate) departures: Vec<Departure>,
     /// Dense words that several masks share.
@@ -116,18 +116,19 @@ impl LocalSnapshot {
 }
 
 impl TokenAutomatonSnapshot {
-    /// Returns the token automaton under `limits`, with `decode` to read the expander of its grammar.
+    /// Returns the token automaton over `vocabulary` under `limits`, with `decode` to read the expander
+    /// of its grammar.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Artifact`] if anything is out of range.
     pub fn restore(
         self,
+        vocabulary: Arc<Vocabulary>,
         limits: Limits,
         decode: impl FnOnce(&[u8]) -> Result<Box<dyn Expander>, Error>,
     ) -> Result<crate::token::TokenAutomaton, Error> {
         let damaged = || Error::new(ErrorKind::Artifact, "the stored masks are damaged");
-        let vocabulary = self.vocabulary.restore()?;
         let automaton = self.automaton.restore(limits, decode)?;
         let width = vocabulary.len();
         let tries_ok = self.rests.iter().all(|trie| {
@@ -150,7 +151,7 @@ impl TokenAutomatonSnapshot {
         }
         Ok(crate::token::TokenAutomaton::restore(
             automaton,
-            Arc::new(vocabulary),
+            vocabulary,
             self.departures,
             locals,
             self.rests,

@@ -303,7 +303,7 @@ impl TokenAutomaton {
         hashes.len()
     }
 
-    /// Returns the automaton with everything it has grown to as data.
+    /// Returns the automaton with everything it has grown to as data, without the vocabulary.
     #[must_use]
     pub fn snapshot(&self) -> TokenAutomatonSnapshot {
         let mut bases = Bases::default();
@@ -318,7 +318,6 @@ impl TokenAutomaton {
             })
             .collect();
         TokenAutomatonSnapshot {
-            vocabulary: self.vocabulary.snapshot(),
             automaton: self.automaton.snapshot(),
             departures: self.departures.clone(),
             bases: bases.words,

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::cache::{GrammarCache, Key};
 use crate::error::Error;
 use crate::frontend::gbnf;
 use crate::frontend::json_schema;
@@ -39,6 +40,7 @@ pub struct Compiler {
     limits: Limits,
     json: JsonOptions,
     documents: Documents,
+    cache: Option<Arc<GrammarCache>>,
 }
 
 /// Where the other documents are that schemas refer to.
@@ -60,6 +62,7 @@ impl Compiler {
             limits: Limits::default(),
             json: JsonOptions::default(),
             documents: Documents::default(),
+            cache: None,
         }
     }
 
@@ -85,6 +88,17 @@ impl Compiler {
         self
     }
 
+    /// Takes grammars from `cache` that were compiled before, from the same text under the same
+    /// vocabulary, options and limits. Compilers may share one.
+    ///
+    /// Types ([`Compiler::compile_type`]) are compiled each time, and so are schemas where documents are
+    /// given, since a cache cannot know what those hold now.
+    #[must_use]
+    pub fn cache(mut self, cache: Arc<GrammarCache>) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
     /// Returns the vocabulary that grammars are compiled for.
     #[must_use]
     pub const fn vocabulary(&self) -> &Arc<Vocabulary> {
@@ -97,7 +111,10 @@ impl Compiler {
     ///
     /// See [`json_schema::compile`] and [`TokenAutomaton::new`].
     pub fn compile_schema(&self, text: &str) -> Result<Arc<TokenAutomaton>, Error> {
-        self.finish(json_schema::compile_with(text, &self.json, &self.limits, self.retrieve())?)
+        let (json, limits) = (&self.json, &self.limits);
+        self.cached("schema", text.as_bytes(), || {
+            json_schema::compile_with(text, json, limits, self.retrieve())
+        })
     }
 
     /// Tells of every keyword of a JSON Schema what it became.
@@ -157,7 +174,7 @@ impl Compiler {
     ///
     /// See [`regex::compile`] and [`TokenAutomaton::new`].
     pub fn compile_regex(&self, pattern: &str) -> Result<Arc<TokenAutomaton>, Error> {
-        self.finish(regex::compile(pattern, &self.limits)?)
+        self.cached("regex", pattern.as_bytes(), || regex::compile(pattern, &self.limits))
     }
 
     /// Compiles the text of a GBNF grammar.
@@ -166,7 +183,7 @@ impl Compiler {
     ///
     /// See [`gbnf::compile`] and [`TokenAutomaton::new`].
     pub fn compile_gbnf(&self, text: &str) -> Result<Arc<TokenAutomaton>, Error> {
-        self.finish(gbnf::compile(text, &self.limits)?)
+        self.cached("gbnf", text.as_bytes(), || gbnf::compile(text, &self.limits))
     }
 
     /// Compiles a layout of texts and JSON Schemas ([`Layout`]).
@@ -189,8 +206,11 @@ impl Compiler {
     ///
     /// See [`layout::compile`] and [`TokenAutomaton::new`].
     pub fn compile_layout(&self, layout: &Layout) -> Result<Arc<TokenAutomaton>, Error> {
-        let documents = self.documents.0.as_deref().map(|documents| documents as &dyn Retrieve);
-        self.finish(layout::compile(layout, &self.json, &self.limits, documents)?)
+        // The text that Debug writes tells layouts apart.
+        let text = format!("{layout:?}");
+        self.cached("layout", text.as_bytes(), || {
+            layout::compile(layout, &self.json, &self.limits, self.retrieve())
+        })
     }
 
     /// Compiles what a request of OpenAI's Chat Completions asks for with `response_format`, `tools`,
@@ -216,6 +236,21 @@ impl Compiler {
     pub fn ending_with(&self, tokens: impl IntoIterator<Item = TokenId>) -> Result<Self, Error> {
         let vocabulary = Arc::new(self.vocabulary.with_end_tokens(tokens)?);
         Ok(Self { vocabulary, ..self.clone() })
+    }
+
+    /// Returns the grammar of `text`, which is of this kind, from the cache if there is one.
+    fn cached(
+        &self,
+        kind: &str,
+        text: &[u8],
+        grammar: impl FnOnce() -> Result<Grammar, Error>,
+    ) -> Result<Arc<TokenAutomaton>, Error> {
+        let compile = || self.finish(grammar()?);
+        let (Some(cache), None) = (&self.cache, &self.documents.0) else { return compile() };
+        let options = serde_json::to_vec(&(&self.limits, &self.json));
+        let Ok(options) = options else { return compile() };
+        let key = Key::of(&self.vocabulary, &[kind.as_bytes(), &options, text]);
+        cache.get_or_compile(key, &self.vocabulary, &self.limits, compile)
     }
 
     fn finish(&self, grammar: Grammar) -> Result<Arc<TokenAutomaton>, Error> {

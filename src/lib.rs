@@ -5,6 +5,7 @@ pub mod adapter;
 pub mod artifact;
 pub mod automaton;
 mod byteset;
+pub mod cache;
 pub mod engine;
 pub mod error;
 pub mod frontend;

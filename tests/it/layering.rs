@@ -23,7 +23,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("token", &["automaton", "ir", "mask", "vocab"]),
     ("runtime", &["mask", "token", "vocab"]),
     ("artifact", &["automaton", "frontend", "ir", "mask", "token", "vocab"]),
-    ("engine", &["artifact", "frontend", "ir", "token", "vocab"]),
+    ("cache", &["artifact", "token", "vocab"]),
+    ("engine", &["artifact", "cache", "frontend", "ir", "token", "vocab"]),
     ("adapter", &["engine", "mask", "runtime", "token", "vocab"]),
 ];
 

@@ -26,6 +26,7 @@ use tally::{Case, Kind, Tally};
 mod chart;
 mod engine;
 mod engines;
+mod index;
 mod protocol;
 mod tally;
 mod vocabulary;
@@ -38,8 +39,8 @@ mod json_text;
 struct Args {
     /// A `tokenizer.json`.
     tokenizer: PathBuf,
-    /// Files of lines `{"name", "schema", "tests": [{"data", "valid"}]}`, or folders of them.
-    #[arg(required = true)]
+    /// Files of lines `{"name", "schema", "tests": [{"data", "valid"}]}`, or folders of them. Without,
+    /// precomputing is compared with the index of outlines-core.
     suites: Vec<PathBuf>,
     /// Engines: `schemac`, `schemac-dense`, `llguidance`, `llguidance-greedy`, `outlines`, `xgrammar`.
     /// `outlines:100` runs it on every hundredth of the cases only.
@@ -166,9 +167,14 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let loaded = load(&args.tokenizer, &LoadOptions::default()).expect("the tokenizer can be read");
-    let tasks = read_tasks(&args, &loaded);
     let path = env::temp_dir().join(format!("rivals-{}.jsonl", std::process::id()));
     vocabulary::write(loaded.vocabulary(), &path).expect("a temporary file can be written");
+    if args.suites.is_empty() {
+        index::compare(&path);
+        let _ = fs::remove_file(&path);
+        return ExitCode::SUCCESS;
+    }
+    let tasks = read_tasks(&args, &loaded);
     let tallies = run(&args, &tasks, &path);
     let _ = fs::remove_file(&path);
     println!(

@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::vocabulary;
 
 pub(crate) struct Schemac {
-    compiler: Compiler,
+    pub(crate) compiler: Compiler,
     /// Whether each mask is written out as dense words, which is the form that llguidance gives.
     dense: bool,
 }

@@ -17,4 +17,4 @@ pub use threads::{
     Configuration, Frame, Register, Stack, Thread, is_accepting, legal_bytes, needed,
     shortest_completion, step,
 };
-pub(crate) use threads::{same_place, structure, sum_below};
+pub(crate) use threads::{follow_single, same_place, structure, sum_below};

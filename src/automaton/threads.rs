@@ -450,6 +450,36 @@ pub fn step(
     Ok(to)
 }
 
+/// Takes `thread`, which stands alone, along `bytes` as far as single moves without a frame lead and no
+/// text is recorded; returns how many bytes that were.
+///
+/// # Errors
+///
+/// What growing the automaton says.
+pub(crate) fn follow_single(
+    automaton: &Automaton,
+    thread: &mut Thread,
+    bytes: &[u8],
+    budget: &mut Budget,
+) -> Result<usize, Error> {
+    if thread.register.is_some() || thread.tape.is_some() {
+        return Ok(0);
+    }
+    for (index, &byte) in bytes.iter().enumerate() {
+        let row = automaton.row(thread.state, budget)?;
+        match row.simple(byte) {
+            Some(next)
+                if !row.is_recording() && (!row.is_accepting() || thread.stack.is_none()) =>
+            {
+                thread.state = next;
+            }
+            _ => return Ok(index),
+        }
+    }
+    budget.spend(bytes.len() as u64)?;
+    Ok(bytes.len())
+}
+
 /// Returns whether the text so far is complete.
 ///
 /// # Errors

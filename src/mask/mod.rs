@@ -200,7 +200,18 @@ impl TokenMask {
     pub fn is_empty(&self) -> bool {
         match &self.form {
             Form::Sparse(ids) => ids.is_empty(),
-            Form::Dense(_) | Form::Delta { .. } => self.count() == 0,
+            Form::Dense(words) => words.iter().all(|&word| word == 0),
+            // Mostly the first word tells.
+            Form::Delta { base, added, removed } => {
+                added.is_empty()
+                    && base.iter().zip(0..).all(|(&word, i)| {
+                        word == 0
+                            || ones(&[word]).all(|token| {
+                                let token = TokenId::from_index(i * WORD + token.index());
+                                token.is_some_and(|token| removed.binary_search(&token).is_ok())
+                            })
+                    })
+            }
         }
     }
 

@@ -33,7 +33,7 @@ pub(crate) type LocalAndBelow = (Local, Trie);
 
 /// Walks of the plain trie that visit more nodes than this are given up for one of a quotient, which
 /// has fewer.
-const SMALL_WALK: usize = 10_000;
+const SMALL_WALK: usize = 2_500;
 
 /// Walks of a quotient that visit more nodes than this are given up for a finer one.
 const QUOTIENT_WALK: usize = 30_000;

@@ -93,14 +93,14 @@ pub(super) fn next_in_run(
     budget: &mut Budget,
 ) -> Result<Option<StateId>, Error> {
     let row = automaton.row(state, budget)?;
-    let mut target = None;
-    for byte in class.ascii.iter() {
-        match (row.simple(byte), target) {
-            (Some(next), None) => target = Some(next),
-            (Some(next), Some(known)) if next == known => {}
-            _ => return Ok(None),
-        }
+    if !class.ascii.difference(&row.bytes()).is_empty() {
+        return Ok(None);
     }
+    let mut targets: SmallVec<[StateId; 4]> = SmallVec::new();
+    if !add_targets(row, class.ascii.iter(), &mut targets) || targets.len() > 1 {
+        return Ok(None);
+    }
+    let target = targets.first().copied();
     if !class.others {
         return Ok(target);
     }
@@ -109,13 +109,8 @@ pub(super) fn next_in_run(
         for &(first, last) in *group {
             let mut next: SmallVec<[StateId; 4]> = SmallVec::new();
             for &state in &states {
-                let row = automaton.row(state, budget)?;
-                for byte in first..=last {
-                    match row.simple(byte) {
-                        Some(state) if next.contains(&state) => {}
-                        Some(state) => next.push(state),
-                        None => return Ok(None),
-                    }
+                if !add_targets(automaton.row(state, budget)?, first..=last, &mut next) {
+                    return Ok(None);
                 }
             }
             states = next;
@@ -125,6 +120,29 @@ pub(super) fn next_in_run(
         }
     }
     Ok(target)
+}
+
+/// Adds the states that `bytes` lead to by single moves without a frame; returns whether all of them do.
+fn add_targets(
+    row: &Row,
+    bytes: impl Iterator<Item = u8>,
+    targets: &mut SmallVec<[StateId; 4]>,
+) -> bool {
+    // Neighbours mostly are of one class.
+    let mut known = None;
+    for byte in bytes {
+        let class = row.class_of()[usize::from(byte)];
+        if known == Some(class) {
+            continue;
+        }
+        known = Some(class);
+        match row.simple(byte) {
+            Some(state) if targets.contains(&state) => {}
+            Some(state) => targets.push(state),
+            None => return false,
+        }
+    }
+    true
 }
 
 /// Returns whether no byte that starts a member of `class` leads anywhere.

@@ -457,11 +457,18 @@ impl TokenAutomaton {
         budget: &mut Budget,
     ) -> Result<Result<Configuration, usize>, Error> {
         let mut threads: Configuration = threads.into();
-        for (index, &byte) in bytes.iter().enumerate() {
+        let mut index = 0;
+        while index < bytes.len() {
+            if let [thread] = &mut threads[..] {
+                index +=
+                    automaton::follow_single(&self.automaton, thread, &bytes[index..], budget)?;
+            }
+            let Some(&byte) = bytes.get(index) else { break };
             threads = automaton::step(&self.automaton, &threads, byte, budget)?;
             if threads.is_empty() {
                 return Ok(Err(index));
             }
+            index += 1;
         }
         Ok(Ok(threads))
     }

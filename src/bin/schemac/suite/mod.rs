@@ -50,8 +50,7 @@ pub(crate) fn run(args: &SuiteArgs, output: Output) -> Result<ExitCode, Failure>
 /// Builds the tables of the vocabulary that all grammars share, so that they are in no case's times.
 fn warm_up(vocabulary: &Vocabulary) {
     let _progress = Progress::start("building the tables of the vocabulary", None);
-    let _ = vocabulary.trie();
-    (0..).map_while(|class| vocabulary.runs(class)).for_each(drop);
+    vocabulary.prepare();
 }
 
 /// Runs all cases and prints a report of each, in their order.

@@ -2,6 +2,7 @@
 //! automaton walks it. No token is known here.
 
 mod clamp;
+mod completion;
 mod linear;
 mod prove;
 mod snapshot;
@@ -9,12 +10,11 @@ mod solve;
 mod states;
 mod threads;
 
+pub(crate) use completion::sum_below;
+pub use completion::{needed, shortest_completion};
 pub use linear::Action;
 pub use prove::Proof;
 pub use snapshot::AutomatonSnapshot;
 pub use states::{Automaton, Move, Row};
-pub use threads::{
-    Configuration, Frame, Register, Stack, Thread, is_accepting, legal_bytes, needed,
-    shortest_completion, step,
-};
-pub(crate) use threads::{follow_single, same_place, structure, sum_below};
+pub use threads::{Configuration, Frame, Register, Stack, Thread, is_accepting, legal_bytes, step};
+pub(crate) use threads::{follow_single, same_place, structure};

@@ -61,7 +61,7 @@ pub struct Stack {
     /// The greatest number of frames from here down.
     pub(crate) depth: u32,
     /// The number of bytes that returning all the way down takes at least, once it was asked for.
-    needed: OnceLock<u64>,
+    pub(crate) needed: OnceLock<u64>,
     /// The same in another measure, that of tokens, which this module does not know.
     pub(crate) tokens: OnceLock<u64>,
 }
@@ -531,107 +531,6 @@ pub fn legal_bytes(
         }
     }
     Ok(legal)
-}
-
-/// Returns a shortest text that completes the output, in bytes.
-///
-/// History registers are respected: where the shortest way would repeat a text, the next best byte is
-/// taken, so that the text is then not always the shortest.
-///
-/// # Errors
-///
-/// What growing the automaton says.
-pub fn shortest_completion(
-    automaton: &Automaton,
-    from: &[Thread],
-    budget: &mut Budget,
-) -> Result<Vec<u8>, Error> {
-    let mut text = Vec::new();
-    let mut threads: Configuration = from.into();
-    while !is_accepting(automaton, &threads, budget)? {
-        // Each byte may also add to the stacks, so that the budget bounds their memory too.
-        budget.spend(16)?;
-        let goal = needed(automaton, &threads, budget)?.saturating_sub(1);
-        let mut best: Option<(u64, u8, Configuration)> = None;
-        for byte in legal_bytes(automaton, &threads, budget)?.iter() {
-            let next = step(automaton, &threads, byte, budget)?;
-            let need = needed(automaton, &next, budget)?;
-            if best.as_ref().is_none_or(|(least, ..)| need < *least) {
-                best = Some((need, byte, next));
-            }
-            if need <= goal {
-                break;
-            }
-        }
-        let Some((_, byte, next)) = best else { break };
-        text.push(byte);
-        threads = next;
-    }
-    Ok(text)
-}
-
-/// Returns the number of bytes of the shortest text that completes the output, registers aside.
-///
-/// # Errors
-///
-/// What growing the automaton says.
-pub fn needed(
-    automaton: &Automaton,
-    threads: &[Thread],
-    budget: &mut Budget,
-) -> Result<u64, Error> {
-    let mut best = u64::MAX;
-    for thread in threads {
-        budget.spend(1)?;
-        let own = u64::from(automaton.least(thread.state, budget)?);
-        let rest = match &thread.stack {
-            Some(stack) => {
-                sum_below(stack, |stack| &stack.needed, budget, &mut |frame, budget| {
-                    Ok(u64::from(automaton.least(frame.ret, budget)?))
-                })?
-            }
-            None => 0,
-        };
-        best = best.min(own.saturating_add(rest));
-    }
-    Ok(best)
-}
-
-/// Returns the least sum of the costs of the frames on a way from `top` down to the bottom. `memo` is
-/// where the sums are kept, so that the steps of a sequence do not each go down to the bottom.
-pub(crate) fn sum_below(
-    top: &Arc<Stack>,
-    memo: fn(&Stack) -> &OnceLock<u64>,
-    budget: &mut Budget,
-    cost: &mut dyn FnMut(&Frame, &mut Budget) -> Result<u64, Error>,
-) -> Result<u64, Error> {
-    let mut open = vec![top];
-    while let Some(&stack) = open.last() {
-        if memo(stack).get().is_some() {
-            open.pop();
-            continue;
-        }
-        budget.spend(stack.frames.len() as u64 + 1)?;
-        let before = open.len();
-        let mut least = if stack.bottom { 0 } else { u64::MAX };
-        for frame in &stack.frames {
-            let rest = match &frame.below {
-                None => 0,
-                Some(below) => match memo(below).get() {
-                    Some(&rest) => rest,
-                    None => {
-                        open.push(below);
-                        continue;
-                    }
-                },
-            };
-            least = least.min(rest.saturating_add(cost(frame, budget)?));
-        }
-        if open.len() == before {
-            let _ = memo(stack).set(least);
-        }
-    }
-    Ok(memo(top).get().copied().unwrap_or(u64::MAX))
 }
 
 /// Returns numbers that are equal for configurations that go on alike, or `None` where earlier texts

@@ -6,7 +6,7 @@ use schemac::frontend::json_schema::{JsonOptions, Whitespace};
 use schemac::frontend::layout::Layout;
 use schemac::runtime::{ConstrainedSampler, Model, Policy, RandomModel, heal};
 use schemac::vocab::Loaded;
-use schemac::{Compiler, Matcher};
+use schemac::{Compiler, ErrorKind, Matcher, StepError, Vocabulary};
 
 use crate::schemas::{instances, shipped};
 
@@ -88,4 +88,21 @@ fn a_healed_prompt_goes_on_with_the_tokens_that_it_was_cut_off_from() {
     let begins = healed.begins_with.as_bytes();
     assert!(first.iter().all(|bytes| bytes.starts_with(begins) || begins.starts_with(bytes)));
     assert!(first.iter().any(|bytes| bytes.len() <= begins.len()));
+}
+
+#[test]
+fn where_every_element_was_written_there_is_no_completion_and_that_is_an_error() {
+    // No member can be there, which is seen when one is begun only: `{}` is the only element.
+    let schema = r#"{"type":"array","uniqueItems":true,"items":{"type":"object",
+        "additionalProperties":{"type":"string","allOf":[{"pattern":"^a"},{"pattern":"^b"}]}}}"#;
+    let automaton = Compiler::new(Vocabulary::embedded()).compile_schema(schema).unwrap();
+    let mut matcher = Matcher::new(automaton);
+    assert_eq!(matcher.shortest_completion().unwrap(), b"[]");
+    matcher.accept_bytes(b"[{}").unwrap();
+    assert_eq!(matcher.shortest_completion().unwrap(), b"]");
+    matcher.accept_bytes(b",").unwrap();
+    match matcher.shortest_completion() {
+        Err(StepError::Grammar(error)) => assert_eq!(*error.kind(), ErrorKind::Unsatisfiable),
+        other => panic!("{other:?}"),
+    }
 }

@@ -64,6 +64,14 @@ fn schemas_of_the_kinds_that_once_were_wrong_are_right() {
         // The empty array is not always an element.
         json!({"prefixItems": [{"enum": [[]], "contains": {}}], "uniqueItems": true}),
         json!({"items": {"enum": [[], [1]], "minItems": 1}, "uniqueItems": true}),
+        // So is the empty object or array, where nothing can be a member or an element.
+        json!({"items": {"type": ["object", "null"],
+            "additionalProperties": {"minLength": 2, "maxLength": 1, "type": "string"}},
+            "uniqueItems": true}),
+        json!({"oneOf": [{"unevaluatedItems": {"type": ["array", "null"], "uniqueItems": true,
+            "prefixItems": [{"$ref": "#", "type": "string"}, {"type": "string"}]}, "type": "array"}],
+            "uniqueItems": true}),
+        json!({"items": {"type": ["array", "null"], "maxItems": 0}, "uniqueItems": true}),
         // Multiples are told apart as other numbers are.
         json!({"contains": {"multipleOf": 0.25}, "uniqueItems": true}),
         json!({"items": {"multipleOf": 3, "type": "integer"}, "uniqueItems": true, "minItems": 2}),

@@ -397,7 +397,18 @@ impl Examination<'_> {
     /// Counts an error, and returns whether the documentation names it.
     fn is_documented_stop(&mut self, error: &StepError) -> bool {
         *self.tally.stopped.entry(error.to_string()).or_default() += 1;
-        matches!(error, StepError::Grammar(error) if is_documented(error))
+        match error {
+            StepError::Grammar(error) => is_documented(error) || self.may_run_out(error.kind()),
+            StepError::AllTokensIllegal { .. } => self.may_run_out(&ErrorKind::Unsatisfiable),
+            _ => false,
+        }
+    }
+
+    /// Returns whether an output may come to a place where nothing completes it: there may be few elements
+    /// that differ.
+    fn may_run_out(&self, kind: &ErrorKind) -> bool {
+        *kind == ErrorKind::Unsatisfiable
+            && self.schema.to_string().contains("\"uniqueItems\":true")
     }
 
     /// Lets both sides judge instances.

@@ -200,9 +200,12 @@ impl Formulas {
                     if formula == Self::no() || self.equal_values(formula).is_some() {
                         continue;
                     }
-                    let most = self.most_values(formula, t, LEVELS)?;
-                    if most.is_some_and(|most| most as usize <= FEW_VALUES) {
-                        return Ok(true);
+                    match self.most_values(formula, t, LEVELS)? {
+                        Some(0) => {}
+                        // It is known which that is.
+                        Some(1) if self.may_end(formula)? => {}
+                        Some(most) if most as usize <= FEW_VALUES => return Ok(true),
+                        _ => {}
                     }
                 }
             }
@@ -222,7 +225,7 @@ impl Formulas {
 
     /// Returns a number that there are no more values of type `t` than which satisfy `formula`; `None` if
     /// none is plain. Looks `levels` deep.
-    fn most_values(
+    pub(super) fn most_values(
         &mut self,
         formula: FormulaId,
         t: Type,
@@ -287,12 +290,15 @@ impl Formulas {
         levels: u32,
     ) -> Result<Option<u32>, Error> {
         let goals = self.element_goals(id, scope);
-        let prefix = u32::try_from(goals.len() - 1).unwrap_or(UNBOUNDED);
         let mut greatest = 0;
         let mut longest = max;
         for (i, goal) in goals.iter().enumerate() {
             match self.most_of_goal(*goal, levels)? {
-                Some(0) if i + 1 == goals.len() => longest = longest.min(prefix),
+                // Nothing can stand there, so that no element follows.
+                Some(0) => {
+                    longest = longest.min(u32::try_from(i).unwrap_or(UNBOUNDED));
+                    break;
+                }
                 Some(most) => greatest = most.max(greatest),
                 None => return Ok(None),
             }
@@ -321,9 +327,15 @@ impl Formulas {
     ) -> Result<Option<u32>, Error> {
         let program = self.program.clone();
         let members = &program.schemas.members[id.index()];
-        let closed = members.additional.is_some_and(|a| self.schema(a, scope) == Self::no());
-        if !closed || !members.patterns.is_empty() {
+        let others = members.patterns.iter().map(|&(_, node)| node).chain(members.additional);
+        if members.additional.is_none() {
             return Ok(None);
+        }
+        for node in others {
+            let goal = self.schema(node, scope);
+            if self.most_of_goal(goal, levels)? != Some(0) {
+                return Ok(None);
+            }
         }
         let mut product = 1_u32;
         for &(_, node) in &members.properties {
@@ -336,4 +348,4 @@ impl Formulas {
 }
 
 /// So deep the values of elements are looked at for being few.
-const LEVELS: u32 = 4;
+pub(super) const LEVELS: u32 = 4;

@@ -1,5 +1,6 @@
 //! Expands half-written arrays: which element may come next, and what follows it.
 
+use super::check::LEVELS;
 use super::document::ValueId;
 use super::engine::{Array, ArrayId, Engine, Family, Level, SetId, Turn};
 use super::formula::{Atom, Formula, FormulaId, Formulas};
@@ -210,7 +211,9 @@ impl Engine {
                 })
             }
             Type::Array | Type::Object => {
-                let Some(values) = self.formulas.equal_values(formula) else { return Ok(None) };
+                let Some(values) = self.formulas.equal_values(formula) else {
+                    return self.few_unlisted(formula, t, scope.arena);
+                };
                 let mut few: Few = Vec::with_capacity(values.len());
                 for value in values {
                     let Some(value) = value else {
@@ -231,6 +234,30 @@ impl Engine {
                 Some(few)
             }
         })
+    }
+}
+
+impl Engine {
+    /// Returns the arrays or objects that satisfy `formula`, which does not list them, if there are plainly
+    /// few of them: that is known of the empty one alone.
+    fn few_unlisted(
+        &mut self,
+        formula: FormulaId,
+        t: Type,
+        arena: &mut Arena,
+    ) -> Result<Option<Few>, Error> {
+        let most =
+            self.formulas.most_values(formula, t, LEVELS)?.map_or(usize::MAX, |n| n as usize);
+        let empty = self.formulas.may_end(formula)?;
+        match most {
+            0 => Ok(Some(Vec::new())),
+            1 if empty => {
+                let text: &[u8] = if t == Type::Array { b"[]" } else { b"{}" };
+                Ok(Some(vec![(text.to_vec(), arena.literal(text))]))
+            }
+            _ if most <= FEW_VALUES => Err(not_unique()),
+            _ => Ok(None),
+        }
     }
 }
 

@@ -36,9 +36,11 @@ pub struct Limits {
     pub compile_work: u64,
     /// Elementary steps of one mask or one accepted token. Default 50,000,000.
     pub step_work: u64,
-    /// Elementary steps of one search for the fewest tokens that complete an output. Default 20,000,
-    /// some milliseconds. A search that ends before it knows leaves an upper bound. At a step of a
-    /// sequence a search has a tenth of it, and the first that ends so is the last of the sequence.
+    /// Elementary steps of one search for the fewest tokens that complete an output. Default
+    /// 2,000,000, with which it finishes for all schemas of this repository. A search that ends before
+    /// it knows leaves an upper bound. It is made when that is asked for, or when a budget is less than
+    /// is known to do. At a step of a sequence a search has a 200th of it, and none is made where the
+    /// first, at the start, did not finish.
     pub closing_work: u64,
     /// Bytes of memoised masks of one compiled grammar. Default 256 MiB. Past it, masks are
     /// computed and not kept.
@@ -64,7 +66,7 @@ impl Default for Limits {
             states: 1_000_000,
             compile_work: 50_000_000,
             step_work: 50_000_000,
-            closing_work: 20_000,
+            closing_work: 2_000_000,
             mask_bytes: 256 << 20,
             rollback: 4_096,
             number_digits: 1_000,

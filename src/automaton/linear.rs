@@ -207,7 +207,11 @@ impl Grower {
     }
 
     /// Appends the expressions whose linear forms that of `expr` is made of.
-    fn linear_needs(&mut self, expr: ExprId, needs: &mut Vec<ExprId>) -> Result<(), Error> {
+    pub(super) fn linear_needs(
+        &mut self,
+        expr: ExprId,
+        needs: &mut Vec<ExprId>,
+    ) -> Result<(), Error> {
         match self.grammar.arena.get(expr) {
             Expr::Empty
             | Expr::Epsilon

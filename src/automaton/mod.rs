@@ -4,6 +4,7 @@
 mod clamp;
 mod completion;
 mod linear;
+mod origin;
 mod prove;
 mod snapshot;
 mod solve;
@@ -13,8 +14,9 @@ mod threads;
 pub(crate) use completion::sum_below;
 pub use completion::{needed, shortest_completion};
 pub use linear::Action;
+pub(crate) use origin::rule_after;
 pub use prove::Proof;
 pub use snapshot::AutomatonSnapshot;
 pub use states::{Automaton, Move, Row};
 pub use threads::{Configuration, Frame, Register, Stack, Thread, is_accepting, legal_bytes, step};
-pub(crate) use threads::{follow_single, same_place, structure};
+pub(crate) use threads::{follow_single, structure};

@@ -273,7 +273,7 @@ impl Automaton {
     }
 
     /// Grows the tables with `work`, which spends from `budget`.
-    fn grow<T>(
+    pub(super) fn grow<T>(
         &self,
         budget: &mut Budget,
         work: impl FnOnce(&mut Growth) -> Result<T, Error>,

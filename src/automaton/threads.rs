@@ -84,11 +84,17 @@ impl Stack {
         Self { frames, bottom, depth, needed: OnceLock::new(), tokens: OnceLock::new() }
     }
 
+    /// Returns the stack of frames without registers, each with its state and the stack below.
+    pub(crate) fn of(frames: impl Iterator<Item = (StateId, Option<Arc<Self>>)>) -> Self {
+        let frame = |(ret, below)| Frame { ret, register: None, below };
+        Self::new(frames.map(frame).collect(), false)
+    }
+
     /// Returns the stack that is either of two.
     ///
     /// Frames that return to one state keep their stacks below apart: those were joined when they
     /// were uppermost, so that there are at most as many as states and bytes.
-    fn join(a: Option<&Arc<Self>>, b: Option<&Arc<Self>>) -> Option<Arc<Self>> {
+    pub(crate) fn join(a: Option<&Arc<Self>>, b: Option<&Arc<Self>>) -> Option<Arc<Self>> {
         let (a, b) = match (a, b) {
             (None, None) => return None,
             (Some(one), None) | (None, Some(one)) if one.bottom => return Some(one.clone()),
@@ -373,7 +379,7 @@ fn add(to: &mut Configuration, next: Thread) {
 
 /// Calls `visit` with a thread and its row, then with those of every frame that ends at once,
 /// innermost first.
-fn each_row<'a>(
+pub(super) fn each_row<'a>(
     automaton: &'a Automaton,
     thread: &Thread,
     budget: &mut Budget,
@@ -579,16 +585,4 @@ pub(crate) fn structure(
         }
     }
     Ok(Some(numbers))
-}
-
-/// Returns whether two configurations stand in the same states on the very same stacks. Says no where
-/// earlier texts matter.
-pub(crate) fn same_place(a: &[Thread], b: &[Thread]) -> bool {
-    let same = |(a, b): (&Thread, &Thread)| {
-        a.state == b.state
-            && a.register.is_none()
-            && b.register.is_none()
-            && a.stack.as_ref().map(Arc::as_ptr) == b.stack.as_ref().map(Arc::as_ptr)
-    };
-    a.len() == b.len() && a.iter().zip(b).all(same)
 }

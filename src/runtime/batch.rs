@@ -2,7 +2,7 @@
 
 use crate::ids::TokenId;
 use crate::runtime::model::Model;
-use crate::runtime::sampler::{ConstrainedSampler, GenerateError};
+use crate::runtime::sampler::{ConstrainedSampler, GenerateError, WrongRows};
 use crate::step_error::StepError;
 
 /// Generates until every sequence is complete, asking the model for as many at a time as it likes
@@ -13,7 +13,8 @@ use crate::step_error::StepError;
 ///
 /// # Errors
 ///
-/// [`GenerateError::Model`] what the model says; the sequences stay where they are.
+/// [`GenerateError::Model`] what the model says, [`GenerateError::Rows`] if it gives too few or too many
+/// rows; the sequences stay where they are.
 pub fn generate_each<M: Model>(
     samplers: &mut [ConstrainedSampler],
     model: &mut M,
@@ -42,6 +43,7 @@ pub(super) fn run<M: Model>(
             }
             let sequences: Vec<&[TokenId]> = going.iter().map(|&i| samplers[i].tokens()).collect();
             model.logits_each(&sequences, &mut rows).map_err(GenerateError::Model)?;
+            WrongRows::check(going.len(), &rows).map_err(GenerateError::Rows)?;
             for (&i, row) in going.iter().zip(&rows) {
                 results[i] = step(&mut samplers[i], row, i);
             }

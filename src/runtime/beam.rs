@@ -13,7 +13,7 @@ use std::num::NonZeroUsize;
 use crate::error::{Error, ErrorKind};
 use crate::ids::TokenId;
 use crate::runtime::model::Model;
-use crate::runtime::sampler::{ConstrainedSampler, GenerateError};
+use crate::runtime::sampler::{ConstrainedSampler, GenerateError, WrongRows};
 use crate::step_error::StepError;
 
 /// How to search.
@@ -120,8 +120,9 @@ impl Beam {
     /// # Errors
     ///
     /// [`StepError::InvalidPolicy`] if an option is out of its range or there is no budget of tokens;
-    /// otherwise as [`ConstrainedSampler::generate`], where all logits of the vocabulary are looked
-    /// at, not only those of legal tokens.
+    /// [`GenerateError::Rows`] if the model gives too few or too many rows; otherwise as
+    /// [`ConstrainedSampler::generate`], where all logits of the vocabulary are looked at, not only
+    /// those of legal tokens.
     pub fn search<M: Model>(
         &self,
         start: &ConstrainedSampler,
@@ -147,6 +148,7 @@ impl Beam {
             let sequences: Vec<&[TokenId]> =
                 groups.iter().flat_map(|group| &group.open).map(|o| o.sampler.tokens()).collect();
             model.logits_each(&sequences, &mut rows).map_err(GenerateError::Model)?;
+            WrongRows::check(sequences.len(), &rows).map_err(GenerateError::Rows)?;
             let mut rest = rows.as_slice();
             let mut taken: Vec<TokenId> = Vec::new();
             for group in &mut groups {

@@ -1,16 +1,21 @@
-//! The way out of an output: a matcher and the tokens that are left in, whether a token may be taken
+//! The way out of an output: a matcher and the tokens that are left in, the tokens that may be taken
 //! and how the output can be completed out. The sampler asks it where there is a budget of tokens.
 //!
 //! A token fits if a completion is known that is short enough. First the bound of a few look-ups is
-//! asked ([`Matcher::enough_tokens`]), which decides nearly always; near the end of the budget a
-//! shortest text is spelled; and where the grammar is so small that it can be searched at once, the
-//! fewest tokens are, so that there the answer is exact.
+//! asked, for all legal tokens at once ([`TokenAutomaton::parts`]), which decides nearly always. Near
+//! the end of the budget a way is spelled from each place that tokens lead to; and where the grammar is
+//! so small that it can be searched at once, the fewest tokens are, so that there the answer is exact.
+//!
+//! What is known never gets lost: the bound is that of a way which can be spelled out, the first token of
+//! a known way always fits, and its rest is remembered. So an output that has begun within its budget
+//! ends within it.
 
 use std::collections::VecDeque;
 
 use crate::ids::TokenId;
+use crate::mask::TokenMask;
 use crate::step_error::StepError;
-use crate::token::{Completion, Matcher, UNKNOWN, spells_every_byte};
+use crate::token::{Completion, Matcher, TokenAutomaton};
 
 /// What is known about completing the output of one sequence.
 #[derive(Clone, Debug, Default)]
@@ -19,21 +24,7 @@ pub(super) struct WayOut {
     way: Option<VecDeque<TokenId>>,
     /// Those after a token that was looked at and fits.
     next: Option<(TokenId, VecDeque<TokenId>)>,
-    /// A place from which no completion of so many tokens is known.
-    too_far: Option<(Matcher, usize)>,
-    /// Whether the grammar is small enough to be searched, as far as is known.
-    searches: bool,
-    /// Whether n bytes are at most n tokens.
-    spells_every_byte: bool,
 }
-
-/// Where earlier texts forbid some, the number of bytes to the end is known only from below. It is exact
-/// but for texts that must differ, which rarely double it: what is left is enough if it is this many
-/// times the bytes, plus [`NEAR_TOKENS`].
-const NEAR_FACTOR: u64 = 8;
-
-/// See [`NEAR_FACTOR`].
-const NEAR_TOKENS: u64 = 256;
 
 impl WayOut {
     /// Returns what is known at the start of a sequence that has `left` tokens.
@@ -42,22 +33,65 @@ impl WayOut {
     ///
     /// [`StepError::TokenBudget`] if no completion is known that fits; [`StepError::BudgetExceeded`].
     pub(super) fn within(matcher: &Matcher, left: usize) -> Result<Self, StepError> {
-        let spells_every_byte = spells_every_byte(matcher.automaton().vocabulary());
-        let completion = matcher.automaton().completion_of_start(matcher)?;
-        let mut way_out = Self { spells_every_byte, ..Self::default() };
-        let (needed, exact) = match completion {
-            Some(Completion { tokens, exact }) => {
-                way_out.searches = exact;
-                let needed = tokens.len();
-                way_out.way = Some(tokens.into());
-                (needed, exact)
-            }
-            None => (usize::MAX, false),
+        let automaton = matcher.automaton();
+        let mut completion = automaton.completion_of_start(matcher, false)?;
+        let fits = |found: &Option<Completion>| {
+            found.as_ref().is_some_and(|found| found.exact || found.tokens.len() <= left)
         };
-        if needed > left {
-            return Err(StepError::TokenBudget { left, needed, exact });
+        if !fits(&completion) {
+            // Only here it is worth its time to know better.
+            completion = automaton.completion_of_start(matcher, true)?;
         }
-        Ok(way_out)
+        match completion {
+            Some(Completion { tokens, .. }) if tokens.len() <= left => {
+                Ok(Self { way: Some(tokens.into()), next: None })
+            }
+            Some(Completion { tokens, exact }) => {
+                Err(StepError::TokenBudget { left, needed: tokens.len(), exact })
+            }
+            None => Err(StepError::TokenBudget { left, needed: usize::MAX, exact: false }),
+        }
+    }
+
+    /// Returns the tokens of `mask`, all of which are legal, after which the output can be completed
+    /// within `left` tokens, the token counted; `None` if these are all, or earlier texts matter or
+    /// places are not known, where [`Self::fits`] must be asked.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::BudgetExceeded`].
+    pub(super) fn restrict(
+        &self,
+        matcher: &Matcher,
+        mask: &TokenMask,
+        left: usize,
+    ) -> Result<Option<TokenMask>, StepError> {
+        let automaton: &TokenAutomaton = matcher.automaton();
+        let mut budget = automaton.automaton().step_budget();
+        let parts = automaton.parts(matcher.threads(), &mut budget)?;
+        let (Some(parts), Some(goal)) = (parts, left.checked_sub(1)) else { return Ok(None) };
+        let bound = u64::try_from(goal).unwrap_or(u64::MAX);
+        if parts.iter().all(|part| part.most() < bound) {
+            return Ok(None);
+        }
+        let mut fitting = automaton.legal_within(&parts, bound, |threads| {
+            Ok(automaton.known_way(threads)?.is_some_and(|way| way.len() <= goal))
+        })?;
+        let mut others = automaton.vocabulary().end_tokens().to_vec();
+        others.extend(self.first_of_way(matcher, left)?);
+        fitting = fitting.with_changes(others, Vec::new());
+        let words = mask.words();
+        let both: Vec<u64> = fitting.words().iter().zip(&*words).map(|(a, b)| a & b).collect();
+        Ok((both != *words).then(|| TokenMask::from_words(mask.width(), both)))
+    }
+
+    /// Returns the first token of a way that takes at most `left` tokens, if one is known.
+    fn first_of_way(&self, matcher: &Matcher, left: usize) -> Result<Option<TokenId>, StepError> {
+        if let Some(way) = self.way.as_ref().filter(|way| way.len() <= left) {
+            return Ok(way.front().copied());
+        }
+        let way = matcher.automaton().known_way(matcher.threads())?;
+        Ok(way.filter(|way| way.len() <= left).and_then(|way| way.first().copied()))
     }
 
     /// Returns whether the output can be completed within `left` tokens of which `token`, which is
@@ -68,50 +102,32 @@ impl WayOut {
         token: TokenId,
         left: usize,
     ) -> Result<bool, StepError> {
-        let Some(left) = left.checked_sub(1) else { return Ok(false) };
-        if matcher.automaton().vocabulary().is_end(token) {
+        let Some(goal) = left.checked_sub(1) else { return Ok(false) };
+        let automaton = matcher.automaton();
+        if automaton.vocabulary().is_end(token) {
             return Ok(true);
         }
-        let on_the_way =
-            |way: &VecDeque<TokenId>| way.front() == Some(&token) && way.len() <= left + 1;
+        let on_the_way = |way: &VecDeque<TokenId>| way.front() == Some(&token) && way.len() <= left;
         if self.way.as_ref().is_some_and(on_the_way) {
             return Ok(true);
         }
         let mut after = matcher.fork();
         after.accept(token)?;
-        let goal = u64::try_from(left).unwrap_or(u64::MAX);
-        let enough = after.enough_tokens()?;
-        if enough < goal {
+        if after.enough_tokens()? < u64::try_from(goal).unwrap_or(u64::MAX) {
             return Ok(true);
         }
-        if enough == UNKNOWN && self.spells_every_byte {
-            let near = after.bytes_to_complete()?.saturating_mul(NEAR_FACTOR);
-            if near.saturating_add(NEAR_TOKENS) <= goal {
-                return Ok(true);
-            }
-        }
-        if self.too_far.as_ref().is_some_and(|(at, most)| *most >= left && at.same_place(&after)) {
-            return Ok(false);
-        }
-        let mut way = after.spelled_completion()?.filter(|way| way.len() <= left);
-        if way.is_none() && self.searches && left > 0 {
-            let work = after.automaton().automaton().limits().closing_work / 10;
-            match after.completion_within(left - 1, work) {
-                Some(found) => way = found,
-                // The grammar is not that small.
-                None => self.searches = false,
-            }
-        }
-        match way {
-            Some(way) => {
-                self.next = Some((token, way.into()));
-                Ok(true)
-            }
-            None => {
-                self.too_far = Some((after, left));
-                Ok(false)
-            }
-        }
+        let way = automaton.known_way(after.threads())?.filter(|way| way.len() <= goal);
+        let way = match way {
+            Some(way) => Some(way.iter().copied().collect()),
+            // It may be known from here how to go on there.
+            None => automaton
+                .known_way(matcher.threads())?
+                .filter(|way| way.len() <= left && way.first() == Some(&token))
+                .map(|way| way[1..].iter().copied().collect()),
+        };
+        let fits = way.is_some();
+        self.next = way.map(|way| (token, way));
+        Ok(fits)
     }
 
     /// Returns the next token of the shortest known way to a complete output, which takes at most
@@ -148,6 +164,6 @@ impl WayOut {
 
     /// Forgets where the sequence stood.
     pub(super) fn forget(&mut self) {
-        (self.way, self.next, self.too_far) = (None, None, None);
+        (self.way, self.next) = (None, None);
     }
 }

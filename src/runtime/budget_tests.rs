@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::budget::WayOut;
-use super::{ConstrainedSampler, Policy};
+use super::{ConstrainedSampler, Policy, uniform};
 use crate::frontend::gbnf;
 use crate::ids::TokenId;
 use crate::limits::Limits;
@@ -84,6 +84,102 @@ fn tokens_that_fit_are_those_that_a_search_of_everything_finds() {
         }
         assert!(checked > 10, "{grammar} {checked}");
     }
+}
+
+/// What the stages leave of tokens with these logits, by their definitions: each filter speaks of what
+/// the one before left, renormalised.
+fn filtered(policy: &Policy, tokens: &[(TokenId, f32)]) -> Vec<(TokenId, f64)> {
+    let mut left: Vec<(TokenId, f64)> = tokens
+        .iter()
+        .map(|&(token, logit)| (token, (f64::from(logit) / policy.temperature).exp()))
+        .collect();
+    left.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let normalise = |left: &mut Vec<(TokenId, f64)>| {
+        let total: f64 = left.iter().map(|(_, p)| p).sum();
+        left.iter_mut().for_each(|(_, p)| *p /= total);
+    };
+    left.truncate(policy.top_k.map_or(usize::MAX, NonZeroUsize::get));
+    normalise(&mut left);
+    let mut before = 0.0;
+    left.retain(|(_, p)| {
+        let keep = before < policy.top_p;
+        before += p;
+        keep
+    });
+    normalise(&mut left);
+    let least = policy.min_p * left[0].1;
+    left.retain(|&(_, p)| p >= least);
+    normalise(&mut left);
+    left
+}
+
+#[test]
+fn filters_speak_of_the_tokens_that_leave_enough_and_of_no_others() {
+    let policies = [
+        Policy::sample(1.0),
+        Policy::sample(1.0).top_k(NonZeroUsize::new(2).unwrap()),
+        Policy::sample(0.7).top_p(0.6),
+        Policy::sample(1.0).min_p(0.4),
+        Policy::sample(1.3).top_k(NonZeroUsize::new(3).unwrap()).top_p(0.7).min_p(0.2),
+    ];
+    let (mut compared, mut restricted) = (0, 0);
+    for grammar in GRAMMARS {
+        let automaton = automaton(grammar, Limits::default());
+        let mut places = vec![Matcher::new(automaton.clone())];
+        let mut paths: Vec<Vec<TokenId>> = vec![Vec::new()];
+        while let (Some(matcher), Some(path)) = (places.pop(), paths.pop()) {
+            let legal = matcher.mask().unwrap();
+            let mut next: Vec<(Matcher, TokenId)> = Vec::new();
+            for token in legal.iter() {
+                let mut after = matcher.clone();
+                after.accept(token).unwrap();
+                next.push((after, token));
+            }
+            for left in 1..=5 {
+                let row: Vec<f32> = (0..10)
+                    .map(|i| (uniform(left as u64, path.len() * 10 + i) * 3.0) as f32)
+                    .collect();
+                let fitting: Vec<(TokenId, f32)> = next
+                    .iter()
+                    .filter(|(after, _)| after.is_finished() || least(after, left - 1).is_some())
+                    .map(|&(_, token)| (token, row[token.index()]))
+                    .collect();
+                if fitting.is_empty() {
+                    continue;
+                }
+                restricted += usize::from(fitting.len() < legal.count());
+                for policy in &policies {
+                    let policy =
+                        policy.clone().max_tokens(NonZeroUsize::new(path.len() + left).unwrap());
+                    let mut sampler = ConstrainedSampler::new(automaton.clone(), policy).unwrap();
+                    path.iter().for_each(|&token| sampler.accept(token).unwrap());
+                    let expected = filtered(sampler.policy(), &fitting);
+                    let found = sampler.distribution(&row).unwrap();
+                    assert_eq!(
+                        found.len(),
+                        expected.len(),
+                        "{grammar} {left} {}",
+                        sampler.policy()
+                    );
+                    for (found, expected) in found.iter().zip(&expected) {
+                        assert_eq!(found.0, expected.0);
+                        assert!((found.1 - expected.1).abs() < 1e-6, "{found:?} {expected:?}");
+                    }
+                    let choice = sampler.sample(&row).unwrap();
+                    let p = expected.iter().find(|(token, _)| *token == choice.token).unwrap().1;
+                    assert!((choice.log_probability - p.ln()).abs() < 1e-6);
+                    compared += 1;
+                }
+            }
+            for (after, token) in next {
+                if path.len() < 3 && !after.is_finished() {
+                    places.push(after);
+                    paths.push([&path[..], &[token]].concat());
+                }
+            }
+        }
+    }
+    assert!(compared > 1_000 && restricted > 100, "{compared} {restricted}");
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Candidate {
 /// # Errors
 ///
 /// As [`ConstrainedSampler::generate`], where all logits of the vocabulary are looked at, not only
-/// those of legal tokens. The first error ends all.
+/// those of legal tokens; [`GenerateError::Rows`]. The first error ends all.
 pub fn candidates<M: Model>(
     start: &ConstrainedSampler,
     model: &mut M,

@@ -73,7 +73,7 @@ pub enum Reason {
     Highest,
     /// A random number.
     Drawn,
-    /// The budget: what was drawn first left too few tokens. Either this was drawn from what was left, or
+    /// The budget: some legal tokens would have left too few. Either this was chosen from the others, or
     /// it is on the shortest known way to a complete output.
     Budget,
 }

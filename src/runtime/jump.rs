@@ -18,7 +18,7 @@ use crate::vocab::{Encoder, Vocabulary};
 const MOST_FORCED: usize = 4_096;
 
 /// The tokens before the forced text that it is cut together with.
-const CONTEXT: usize = 32;
+const CONTEXT: usize = 8;
 
 impl ConstrainedSampler {
     /// Returns the tokens that must come next, whatever the model says: the bytes that the grammar
@@ -64,10 +64,20 @@ impl ConstrainedSampler {
         }
         let mut after = self.matcher().fork();
         after.accept_bytes(forced.as_bytes())?;
-        for next in self.probes(&after, &text)? {
-            let with_next = encode(&format!("{text}{next}"))?;
-            let same = tokens.iter().zip(&with_next).take_while(|(a, b)| a == b).count();
-            tokens.truncate(same);
+        // The characters first: mostly they leave few rests to try, or none.
+        let mut probes = next_characters(&after)?;
+        for rests in [false, true] {
+            if rests {
+                probes = self.rests(&after, &text, &tokens)?;
+            }
+            for next in &probes {
+                let with_next = encode(&format!("{text}{next}"))?;
+                let same = tokens.iter().zip(&with_next).take_while(|(a, b)| a == b).count();
+                tokens.truncate(same);
+                if same <= skip {
+                    return Ok(Vec::new());
+                }
+            }
         }
         let mut tokens = tokens.split_off(skip.min(tokens.len()));
         let mut ahead = self.fork();
@@ -82,39 +92,33 @@ impl ConstrainedSampler {
         Ok(tokens)
     }
 
-    /// Returns texts that may follow `text`, after which `after` stands, and that could change how it is
-    /// cut: single characters, and the rests of tokens that begin inside it.
-    fn probes(&self, after: &Matcher, text: &str) -> Result<BTreeSet<String>, StepError> {
-        let mut probes = BTreeSet::new();
-        for byte in after.legal_bytes()? {
-            // What begins a longer character: one of that length.
-            let character: &[u8] = match byte {
-                0..=0x7f => &[byte],
-                0xc2..=0xdf => &[byte, 0x80],
-                0xe0 => &[byte, 0xa0, 0x80],
-                0xe1..=0xef => &[byte, 0x80, 0x80],
-                0xf0 => &[byte, 0x90, 0x80, 0x80],
-                _ => &[byte, 0x80, 0x80, 0x80],
-            };
-            probes.extend(std::str::from_utf8(character).map(str::to_owned));
-        }
+    /// Returns the rests of tokens that begin inside what `tokens` are of `text`, and reach across its end
+    /// with a text that may follow there, where `after` stands.
+    fn rests(
+        &self,
+        after: &Matcher,
+        text: &str,
+        tokens: &[TokenId],
+    ) -> Result<BTreeSet<String>, StepError> {
         let vocabulary = self.matcher().automaton().vocabulary();
         let trie = vocabulary.trie();
+        let kept: usize = tokens.iter().map(|&token| vocabulary.bytes(token).len()).sum();
         let first = text.len().saturating_sub(vocabulary.longest());
-        for start in first..text.len() {
+        let mut rests = BTreeSet::new();
+        for start in first..text.len().min(kept) {
             let Some(node) = trie.find(&text.as_bytes()[start..]) else { continue };
             for &token in trie.subtree_tokens(node) {
                 let rest = &vocabulary.bytes(token)[text.len() - start..];
                 if let Ok(rest) = std::str::from_utf8(rest)
                     && !rest.is_empty()
-                    && !probes.contains(rest)
+                    && !rests.contains(rest)
                     && after.fork().accept_bytes(rest.as_bytes()).is_ok()
                 {
-                    probes.insert(rest.to_owned());
+                    rests.insert(rest.to_owned());
                 }
             }
         }
-        Ok(probes)
+        Ok(rests)
     }
 
     /// Accepts the tokens that must come next ([`ConstrainedSampler::forced_tokens`]), and returns how
@@ -128,6 +132,24 @@ impl ConstrainedSampler {
         tokens.iter().try_for_each(|&token| self.accept(token))?;
         Ok(tokens.len())
     }
+}
+
+/// Returns the characters that may follow where `after` stands: of those that are longer than a byte one
+/// for each first byte.
+fn next_characters(after: &Matcher) -> Result<BTreeSet<String>, StepError> {
+    let mut characters = BTreeSet::new();
+    for byte in after.legal_bytes()? {
+        let character: &[u8] = match byte {
+            0..=0x7f => &[byte],
+            0xc2..=0xdf => &[byte, 0x80],
+            0xe0 => &[byte, 0xa0, 0x80],
+            0xe1..=0xef => &[byte, 0x80, 0x80],
+            0xf0 => &[byte, 0x90, 0x80, 0x80],
+            _ => &[byte, 0x80, 0x80, 0x80],
+        };
+        characters.extend(std::str::from_utf8(character).map(str::to_owned));
+    }
+    Ok(characters)
 }
 
 /// Returns the text of the bytes up to the last whole character.

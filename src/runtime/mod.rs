@@ -6,6 +6,7 @@ mod batch;
 mod beam;
 mod budget;
 #[cfg(test)]
+#[expect(clippy::cast_possible_truncation, reason = "logits are rounded")]
 mod budget_tests;
 mod candidates;
 mod canonical;
@@ -65,7 +66,7 @@ pub use self::phases::{Phase, PhasedSampler};
 pub use self::policy::Policy;
 pub use self::preset::Preset;
 pub use self::random::uniform;
-pub use self::sampler::{ConstrainedSampler, GenerateError};
+pub use self::sampler::{ConstrainedSampler, GenerateError, WrongRows};
 pub use self::speculate::{Round, SpeculateError, speculate};
 pub use self::state::SamplerState;
 pub use self::view::{StageDistribution, StageView, Standing, StepView, Summary, stages, view};

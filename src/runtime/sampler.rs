@@ -24,8 +24,7 @@ use crate::token::{Completion, Matcher, TokenAutomaton};
 ///
 /// With [`Policy::max_tokens`] the output is complete within that many tokens: a token is taken only if
 /// a completion is known that fits into what it leaves. What is known is exact where the grammar is
-/// small ([`Matcher::completion`]); where texts must differ from earlier ones, far from the end of the
-/// budget a multiple of the bytes that are left is taken to be enough.
+/// small ([`Matcher::completion`]).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -136,16 +135,30 @@ impl ConstrainedSampler {
     ///
     /// As [`ConstrainedSampler::next_token`].
     pub fn sample(&mut self, logits: &[f32]) -> Result<Choice, StepError> {
+        let legal = self.grammar_mask()?;
+        let fitting = self.fitting(&legal)?;
         let (seed, number) = (self.policy.seed, self.random_step());
-        let choice = self.with_step(logits, |step, scratch| {
-            draw::draw(step, scratch, || uniform(seed, number))
-        })?;
-        self.fit(logits, choice)
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut draw_from = |mask: &TokenMask| {
+            draw::draw(&self.step(logits, mask), &mut scratch, || uniform(seed, number))
+        };
+        let drawn = match &fitting {
+            None => draw_from(&legal),
+            Some(fitting) => match draw_from(fitting) {
+                Ok(choice) => Ok(Choice { reason: Reason::Budget, ..choice }),
+                // Only what does not fit has a finite logit, and the output must be completed.
+                Err(DrawError::NoFiniteLegalLogit) => draw_from(&legal),
+                Err(error) => Err(error),
+            },
+        };
+        self.scratch = scratch;
+        self.fit(logits, drawn.map_err(|error| self.step_error(error))?)
     }
 
-    /// Returns `choice` if the output can be completed after it within the budget; else another: one
-    /// drawn from what is left without it, and so on (without filters it is then distributed as if the
-    /// mask had none that do not fit); after [`REDRAWS`] of them the next of the shortest known way out.
+    /// Returns `choice` if the output can be completed after it within the budget, which the mask
+    /// nearly always tells; else another: one drawn from what is left without it, and so on (without
+    /// filters it is then distributed as if the mask had none that do not fit); after [`REDRAWS`] of
+    /// them the next of the shortest known way out.
     pub(super) fn fit(&mut self, logits: &[f32], mut choice: Choice) -> Result<Choice, StepError> {
         let Some(left) = self.tokens_left() else { return Ok(choice) };
         let mut mask = None;
@@ -171,10 +184,7 @@ impl ConstrainedSampler {
             }
             mask = Some(rest);
         }
-        let token = self.way_out.next(&self.matcher, left)?;
-        if self.is_banned(token) {
-            return Err(StepError::TokenBanned { step: self.tokens().len(), token });
-        }
+        let token = self.take_way_out(left)?;
         Ok(Choice { token, log_probability: 0.0, reason: Reason::Budget, ..choice })
     }
 
@@ -188,8 +198,8 @@ impl ConstrainedSampler {
         }
     }
 
-    /// Returns the distribution that [`ConstrainedSampler::sample`] draws from, before the budget: the
-    /// tokens that passed all stages with their probabilities, by descending logit, then ascending id.
+    /// Returns the distribution that [`ConstrainedSampler::sample`] draws from: the tokens that passed
+    /// all stages with their probabilities, by descending logit, then ascending id.
     ///
     /// # Errors
     ///
@@ -282,12 +292,41 @@ impl ConstrainedSampler {
         Ok(())
     }
 
-    /// Returns the tokens that are legal next, without those that [`Policy::ban`] takes away.
+    /// Returns the tokens that may come next: those that are legal, without those that
+    /// [`Policy::ban`] takes away, and without those that leave too few tokens of
+    /// [`Policy::max_tokens`] to complete the output. Where earlier texts matter (elements that must
+    /// differ), the last are not taken away here; [`ConstrainedSampler::sample`] chooses none of them.
     ///
     /// # Errors
     ///
-    /// As [`Matcher::mask`], and [`StepError::AllTokensBanned`].
+    /// As [`Matcher::mask`]; [`StepError::AllTokensBanned`]; [`StepError::TokenBudget`] if tokens that
+    /// were accepted by hand left too little.
     pub fn mask(&self) -> Result<TokenMask, StepError> {
+        let legal = self.grammar_mask()?;
+        Ok(self.fitting(&legal)?.unwrap_or(legal))
+    }
+
+    /// Returns those of the legal tokens that leave enough of the budget, if that is known not to be all.
+    fn fitting(&self, legal: &TokenMask) -> Result<Option<TokenMask>, StepError> {
+        let Some(left) = self.tokens_left() else { return Ok(None) };
+        let fitting = self.way_out.restrict(&self.matcher, legal, left)?;
+        if fitting.as_ref().is_some_and(TokenMask::is_empty) {
+            self.take_way_out(left)?;
+        }
+        Ok(fitting)
+    }
+
+    /// Returns the next token of the shortest known way out.
+    fn take_way_out(&self, left: usize) -> Result<TokenId, StepError> {
+        let token = self.way_out.clone().next(&self.matcher, left)?;
+        if self.is_banned(token) {
+            return Err(StepError::TokenBanned { step: self.tokens().len(), token });
+        }
+        Ok(token)
+    }
+
+    /// Returns the legal tokens without those that are banned.
+    fn grammar_mask(&self) -> Result<TokenMask, StepError> {
         if self.is_finished() {
             return Err(StepError::Finished);
         }
@@ -493,14 +532,46 @@ fn new_history(policy: &Policy, prompt: &[TokenId]) -> History {
 pub enum GenerateError<E> {
     /// The model gave no logits.
     Model(E),
+    /// The model gave another number of rows than [`Model`] asks of it.
+    Rows(WrongRows),
     /// The sampler gave no token.
     Step(StepError),
 }
+
+/// A model gave another number of rows than it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongRows {
+    /// The rows that were asked for.
+    pub asked: usize,
+    /// The rows that there are.
+    pub given: usize,
+}
+
+impl WrongRows {
+    /// Checks what a model gave.
+    pub(super) fn check(asked: usize, rows: &[Vec<f32>]) -> Result<(), Self> {
+        let given = rows.len();
+        if asked == given { Ok(()) } else { Err(Self { asked, given }) }
+    }
+}
+
+impl std::fmt::Display for WrongRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "the model gave {} rows of logits where {} were asked for",
+            self.given, self.asked
+        )
+    }
+}
+
+impl std::error::Error for WrongRows {}
 
 impl<E: std::fmt::Display> std::fmt::Display for GenerateError<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Model(error) => write!(f, "the model failed: {error}"),
+            Self::Rows(error) => error.fmt(f),
             Self::Step(error) => error.fmt(f),
         }
     }
@@ -510,6 +581,7 @@ impl<E: std::error::Error + 'static> std::error::Error for GenerateError<E> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Model(error) => Some(error),
+            Self::Rows(error) => Some(error),
             Self::Step(error) => Some(error),
         }
     }

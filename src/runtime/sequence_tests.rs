@@ -246,7 +246,7 @@ fn the_reason_why_a_token_may_not_come_names_byte_and_place() {
         |sampler: &ConstrainedSampler, text: &str| sampler.explain_token(token(text)).unwrap();
     assert_eq!(why(&sampler, "{\""), Verdict::Legal);
     match why(&sampler, "end") {
-        Verdict::NotComplete { legal_bytes, pointer } => {
+        Verdict::NotComplete { legal_bytes, pointer, .. } => {
             assert!(legal_bytes.contains(&b'{') && pointer.as_deref() == Some(""));
         }
         other => panic!("{other:?}"),
@@ -259,7 +259,9 @@ fn the_reason_why_a_token_may_not_come_names_byte_and_place() {
     sampler.accept(token("1")).unwrap();
     sampler.accept(token(",")).unwrap();
     match why(&sampler, "3") {
-        Verdict::LeavesGrammar { legal_prefix: 0, byte, legal_bytes, complete, pointer } => {
+        Verdict::LeavesGrammar {
+            legal_prefix: 0, byte, legal_bytes, complete, pointer, ..
+        } => {
             assert_eq!((byte, complete, pointer.as_deref()), (b'3', false, Some("/n/1")));
             assert!(legal_bytes.contains(&b'2') && !legal_bytes.contains(&b'3'));
         }
@@ -278,6 +280,27 @@ fn the_reason_why_a_token_may_not_come_names_byte_and_place() {
         sampler.accept(token(text)).unwrap();
     }
     assert_eq!(why(&sampler, "end"), Verdict::Finished);
+}
+
+#[test]
+fn the_reason_why_a_token_may_not_come_names_the_rule() {
+    let grammar = "root ::= \"a\" list \"b\"\nlist ::= \"1\" list? \"2\"";
+    let mut sampler =
+        ConstrainedSampler::new(automaton(grammar), Policy::greedy().max_tokens(n(9))).unwrap();
+    let rule = |sampler: &ConstrainedSampler, text: &str| match sampler
+        .explain_token(token(text))
+        .unwrap()
+    {
+        Verdict::LeavesGrammar { rule, .. } | Verdict::NotComplete { rule, .. } => rule,
+        other => panic!("{other:?}"),
+    };
+    sampler.accept(token("a")).unwrap();
+    assert_eq!(rule(&sampler, "a"), None, "no rule has begun");
+    sampler.accept(token("1")).unwrap();
+    assert_eq!(rule(&sampler, "3").as_deref(), Some("list"));
+    assert_eq!(rule(&sampler, "end").as_deref(), Some("list"));
+    sampler.accept(token("2")).unwrap();
+    assert_eq!(rule(&sampler, "2"), None, "it has ended");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::ids::TokenId;
 use crate::runtime::draw::Choice;
 use crate::runtime::model::Model;
 use crate::runtime::random::{Purpose, uniform_for};
-use crate::runtime::sampler::ConstrainedSampler;
+use crate::runtime::sampler::{ConstrainedSampler, WrongRows};
 use crate::step_error::StepError;
 
 /// What one round of speculation did.
@@ -56,7 +56,8 @@ struct Proposal {
 ///
 /// As [`ConstrainedSampler::next_token`], on the first token of the round: where a later one fails, the
 /// round ends before it, and the next round returns the error. Either model's own error leaves the
-/// sequence as it was.
+/// sequence as it was, and so does [`SpeculateError::Rows`]. A round without an error gains one token
+/// at least.
 pub fn speculate<T: Model, D: Model>(
     sampler: &mut ConstrainedSampler,
     target: &mut T,
@@ -74,6 +75,7 @@ pub fn speculate<T: Model, D: Model>(
     // After an end token nothing is judged.
     let judged = tokens.len() - usize::from(ends(sampler, proposals.last()));
     target.logits_along(&tokens[..judged], from, &mut rows).map_err(SpeculateError::Target)?;
+    WrongRows::check(judged + 1 - from, &rows).map_err(SpeculateError::Rows)?;
     let mut round = Round { drafted: proposals.len(), accepted: 0, gained: 0 };
     for (row, proposal) in rows.iter().zip(proposals.iter().map(Some).chain([None])) {
         match judge(sampler, row, proposal) {
@@ -196,6 +198,8 @@ pub enum SpeculateError<T, D> {
     Target(T),
     /// The draft model gave no logits.
     Draft(D),
+    /// The target model gave another number of rows than [`Model::logits_along`] asks of it.
+    Rows(WrongRows),
     /// The sampler gave no token.
     Step(StepError),
 }
@@ -211,6 +215,7 @@ impl<T: fmt::Display, D: fmt::Display> fmt::Display for SpeculateError<T, D> {
         match self {
             Self::Target(error) => write!(f, "the target model failed: {error}"),
             Self::Draft(error) => write!(f, "the draft model failed: {error}"),
+            Self::Rows(error) => error.fmt(f),
             Self::Step(error) => error.fmt(f),
         }
     }
@@ -225,6 +230,7 @@ where
         match self {
             Self::Target(error) => Some(error),
             Self::Draft(error) => Some(error),
+            Self::Rows(error) => Some(error),
             Self::Step(error) => Some(error),
         }
     }

@@ -6,7 +6,10 @@ use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use super::{ConstrainedSampler, Policy, SpeculateError, speculate, uniform};
+use super::{
+    Beam, ConstrainedSampler, GenerateError, Model, Policy, SpeculateError, WrongRows, candidates,
+    generate_each, speculate, uniform,
+};
 use crate::frontend::gbnf;
 use crate::ids::TokenId;
 use crate::limits::Limits;
@@ -302,4 +305,60 @@ fn rows_of_minus_infinity_are_told_apart() {
     assert!(matches!(error, SpeculateError::Draft("gone")));
     let error = speculate(&mut start.fork(), &mut failing, &mut some, n(1)).unwrap_err();
     assert!(matches!(error, SpeculateError::Target("gone")));
+}
+
+/// A model that gives so many rows, whatever it is asked for.
+struct Rows(usize);
+
+impl Model for Rows {
+    type Error = Infallible;
+
+    fn logits(&mut self, _: &[TokenId], row: &mut Vec<f32>) -> Result<(), Infallible> {
+        *row = vec![0.0; 5];
+        Ok(())
+    }
+
+    fn logits_each(
+        &mut self,
+        _: &[&[TokenId]],
+        rows: &mut Vec<Vec<f32>>,
+    ) -> Result<(), Infallible> {
+        *rows = vec![vec![0.0; 5]; self.0];
+        Ok(())
+    }
+
+    fn logits_along(
+        &mut self,
+        _: &[TokenId],
+        _: usize,
+        rows: &mut Vec<Vec<f32>>,
+    ) -> Result<(), Infallible> {
+        self.logits_each(&[], rows)
+    }
+}
+
+#[test]
+fn a_model_that_gives_another_number_of_rows_is_an_error_not_a_loop() {
+    let policy = Policy::sample(1.0).max_tokens(n(5));
+    let start = ConstrainedSampler::new(automaton("root ::= [ab]{3}"), policy).unwrap();
+    for given in [0, 1, 4] {
+        let mut sampler = start.fork();
+        let error = speculate(&mut sampler, &mut Rows(given), &mut model(1), n(2)).unwrap_err();
+        assert!(
+            matches!(error, SpeculateError::Rows(WrongRows { asked: 3, given: g }) if g == given)
+        );
+        assert!(sampler.tokens().is_empty());
+    }
+    for given in [0, 1, 3] {
+        let mut samplers = vec![start.fork(); 2];
+        // One by one, so that one row is right.
+        let one = generate_each(&mut samplers, &mut Rows(given));
+        assert_eq!(one.is_ok(), given == 1);
+        let all = candidates(&start, &mut Rows(given), 2);
+        assert_eq!(all.is_ok(), given == 1);
+        let found = Beam::new(n(2)).search(&start, &mut Rows(given));
+        assert!(
+            matches!(found, Err(GenerateError::Rows(WrongRows { given: g, .. })) if g == given)
+        );
+    }
 }

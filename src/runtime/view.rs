@@ -88,7 +88,7 @@ pub struct Summary {
     pub argmax_masked: usize,
     /// The steps at which one token was left after the mask.
     pub forced: usize,
-    /// The steps at which the budget chose.
+    /// The steps at which the budget took tokens away.
     pub budget: usize,
     /// The steps at which [`crate::Policy::min_tokens`] yielded.
     pub min_tokens_yielded: usize,

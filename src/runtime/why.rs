@@ -20,6 +20,9 @@ pub enum Verdict {
         legal_bytes: Vec<u8>,
         /// Where in the JSON that is being written, if it is JSON.
         pointer: Option<String>,
+        /// The rule of the grammar that goes on there, if it is known: of GBNF the name of a rule that
+        /// calls itself (the others are part of those that call them), of a schema what it became.
+        rule: Option<String>,
     },
     /// It has no text: a special token that does not end the output, or one that is not used.
     NoText {
@@ -38,6 +41,9 @@ pub enum Verdict {
         complete: bool,
         /// Where in the JSON that is being written, if it is JSON.
         pointer: Option<String>,
+        /// The rule of the grammar that goes on there, if it is known: of GBNF the name of a rule that
+        /// calls itself (the others are part of those that call them), of a schema what it became.
+        rule: Option<String>,
     },
     /// The grammar allows it, and it would complete a phrase that [`crate::Policy::ban`] names.
     Banned,
@@ -47,7 +53,7 @@ pub enum Verdict {
 
 impl ConstrainedSampler {
     /// Returns why `token` may come next or not, as far as grammar, bans and budget have a say; logits
-    /// and filters do not matter.
+    /// and filters do not matter. Costs a step for each byte of the output so far.
     ///
     /// # Errors
     ///
@@ -63,7 +69,8 @@ impl ConstrainedSampler {
                 Verdict::Legal
             } else {
                 let legal_bytes = matcher.legal_bytes()?;
-                Verdict::NotComplete { legal_bytes, pointer: self.json_pointer(&[]) }
+                let (pointer, rule) = (self.json_pointer(&[]), self.rule_after(&[])?);
+                Verdict::NotComplete { legal_bytes, pointer, rule }
             });
         }
         let bytes = vocabulary.bytes(token);
@@ -83,6 +90,7 @@ impl ConstrainedSampler {
                 legal_bytes,
                 complete: after.is_accepting()?,
                 pointer: self.json_pointer(&bytes[..legal_prefix]),
+                rule: self.rule_after(&bytes[..legal_prefix])?,
             });
         }
         if self.is_banned(token) {
@@ -92,6 +100,13 @@ impl ConstrainedSampler {
             return Ok(Verdict::OverBudget);
         }
         Ok(Verdict::Legal)
+    }
+
+    /// Returns the name of the rule that goes on after `more`, if it is known.
+    fn rule_after(&self, more: &[u8]) -> Result<Option<String>, StepError> {
+        let mut text = self.matcher().automaton().vocabulary().decode(self.tokens());
+        text.extend_from_slice(more);
+        Ok(self.matcher().rule_after(&text)?.map(String::from))
     }
 
     /// Returns the JSON Pointer of the value that is written after `more`, if the output is JSON.

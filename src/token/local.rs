@@ -5,6 +5,8 @@
 //! sequences. Costs a walk over the live part of the trie; for the vocabulary's own trie, states that
 //! loop on a usual class of characters take the runs of the class instead.
 
+use smallvec::smallvec;
+
 use crate::automaton::Automaton;
 use crate::error::{Error, ErrorKind};
 use crate::ids::{StateId, TokenId};
@@ -12,7 +14,7 @@ use crate::limits::Budget;
 use crate::mask::TokenMask;
 use crate::token::run::{Chain, next_in_run};
 use crate::token::total::total_states;
-use crate::token::walk::{Stop, Walked, Walker};
+use crate::token::walk::{BASE, LocalStack, Place, Stop, Walked, Walker};
 use crate::vocab::{Index, Partition, QUOTIENTS, RunClass, Runs, Trie, Vocabulary};
 
 /// What a state makes legal of a trie of token rests.
@@ -74,6 +76,81 @@ pub(crate) fn of_vocabulary(
         }
     }
     of_trie(automaton, vocabulary, trie, state, framed, budget)
+}
+
+/// The tokens that consist of members of a class: its number, and the least and the greatest number of
+/// members.
+pub(super) type Members = (usize, usize, usize);
+
+/// Legal tokens of a state by where they lead.
+pub(crate) struct Grouped {
+    pub(super) groups: Vec<(Place, Vec<TokenId>, Option<Members>)>,
+    pub(super) stacks: Vec<LocalStack>,
+}
+
+/// Walks for groups that visit more nodes than this are given up.
+const GROUP_WALK: usize = 100_000;
+
+/// Returns the legal tokens of `state` over the vocabulary by where they lead: the tokens of a group, and
+/// the number of a class and of members, of which those consist that are in it besides. `None` if texts
+/// must be fresh, or there is too much to walk.
+pub(crate) fn groups_of_vocabulary(
+    automaton: &Automaton,
+    vocabulary: &Vocabulary,
+    state: StateId,
+    framed: bool,
+    budget: &mut Budget,
+) -> Result<Option<Grouped>, Error> {
+    for (number, class) in Index::classes().into_iter().enumerate() {
+        if next_in_run(automaton, state, class, budget)?.is_none() {
+            continue;
+        }
+        if let Some(runs) = vocabulary.runs(number)
+            && let Some(chain) = Chain::follow(automaton, state, runs, framed, budget)?
+        {
+            let mut walker = Walker::new(automaton, vocabulary, None, framed, budget).grouping();
+            let members = chain.walk(&mut walker, runs);
+            let Some((members, mut found)) = grouped(walker, members)? else { return Ok(None) };
+            found.groups.extend(members.into_iter().map(|(state, least, most)| {
+                (smallvec![(state, BASE)], Vec::new(), Some((number, least, most)))
+            }));
+            return Ok(Some(found));
+        }
+        break;
+    }
+    groups_of_trie(automaton, vocabulary, vocabulary.trie(), state, framed, budget)
+}
+
+/// Returns the same over a trie of rests.
+pub(crate) fn groups_of_trie(
+    automaton: &Automaton,
+    vocabulary: &Vocabulary,
+    trie: &Trie,
+    state: StateId,
+    framed: bool,
+    budget: &mut Budget,
+) -> Result<Option<Grouped>, Error> {
+    let walker = Walker::new(automaton, vocabulary, None, framed, budget);
+    let mut walker = walker.at_most(GROUP_WALK).grouping();
+    let walked = walker.walk(state, trie);
+    Ok(grouped(walker, walked)?.map(|((), found)| found))
+}
+
+/// Returns what a walk that takes note of groups gave and found; `None` if it gave up, or met a text that
+/// must be fresh.
+fn grouped<T>(
+    walker: Walker<'_, '_>,
+    walked: Result<T, Stop>,
+) -> Result<Option<(T, Grouped)>, Error> {
+    let gave = match walked {
+        Ok(gave) => gave,
+        Err(Stop::TooCoarse | Stop::TooMany) => return Ok(None),
+        Err(Stop::Error(error)) => return Err(error),
+    };
+    Ok(walker.into_groups().map(|(groups, stacks)| {
+        let groups = groups.into_iter().map(|(place, tokens)| (place, tokens, None)).collect();
+        (gave, Grouped { groups, stacks })
+    }))
 }
 
 /// Bytes that few texts go on with, tried in order to find the state that all but a few ways lead to.

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use crate::automaton::{self, Configuration, Thread};
 use crate::ids::TokenId;
-use crate::limits::Budget;
 use crate::mask::TokenMask;
 use crate::step_error::StepError;
-use crate::token::{Completion, TokenAutomaton, fewest_tokens};
-use crate::vocab::Vocabulary;
+use crate::token::{Completion, TokenAutomaton};
 
 /// The state of one sequence. Cloning it costs a few reference counts and its rollback history.
 ///
@@ -261,36 +259,14 @@ impl Matcher {
             return Err(StepError::Finished);
         }
         let work = self.automaton.automaton().limits().closing_work;
-        let spelled = self.spelled_completion()?;
-        // Fewer than those that are known.
-        let fewer = spelled.as_ref().map_or(most, |tokens| tokens.len() - 1).min(most);
-        let (found, exact) = match fewer.checked_sub(1) {
-            Some(fewer) => match self.completion_within(fewer, work) {
-                Some(found) => (found.or(spelled), true),
-                None => (spelled, false),
-            },
-            None => (spelled, true),
-        };
-        // That not more than `most` were looked at tells nothing about more than `most`.
-        let exact = exact && found.as_ref().is_some_and(|tokens| tokens.len() - 1 <= most);
-        Ok(found.map(|tokens| Completion { tokens, exact }))
+        self.automaton.completion(&self.threads, most, work)
     }
 
-    /// Returns tokens that spell a text of the fewest bytes which completes the output, and an end
-    /// token.
-    pub(crate) fn spelled_completion(&self) -> Result<Option<Vec<TokenId>>, StepError> {
-        let vocabulary = self.automaton.vocabulary();
-        let tokens = fewest_tokens(vocabulary, &self.shortest_completion()?);
-        Ok(tokens.map(|tokens| with_end(tokens, vocabulary)))
-    }
-
-    /// Returns the fewest tokens that complete the output, with an end token, if at most `most` tokens
-    /// before that do; outside, `None` if the search did not finish: for `work`, its bound, or because it
-    /// came to a part of the grammar that cannot be expanded and that the output need not reach.
-    pub(crate) fn completion_within(&self, most: usize, work: u64) -> Option<Option<Vec<TokenId>>> {
-        let mut budget = Budget::new("closing_work", work);
-        let found = self.automaton.least_tokens(&self.threads, most, &mut budget).ok()?;
-        Some(found.map(|tokens| with_end(tokens, self.automaton.vocabulary())))
+    /// Returns the name of the rule that goes on after an output, if it is known
+    /// ([`automaton::rule_after`]).
+    pub(crate) fn rule_after(&self, output: &[u8]) -> Result<Option<Box<str>>, StepError> {
+        let automaton = self.automaton.automaton();
+        Ok(automaton::rule_after(automaton, output, &mut automaton.step_budget())?)
     }
 
     /// Returns a number of tokens, without an end token, that surely complete the output, or
@@ -300,10 +276,9 @@ impl Matcher {
         Ok(self.automaton.enough_tokens(&self.threads, &mut budget)?)
     }
 
-    /// Returns whether two matchers of one grammar stand at the very same place, as far as that is quick
-    /// to tell.
-    pub(crate) fn same_place(&self, other: &Self) -> bool {
-        self.finished == other.finished && automaton::same_place(&self.threads, &other.threads)
+    /// Returns where the sequence stands.
+    pub(crate) const fn threads(&self) -> &Configuration {
+        &self.threads
     }
 
     /// Accepts the first tokens of `tokens` that are legal one after another, and returns how many: a
@@ -407,10 +382,4 @@ impl Matcher {
             None => "no state".into(),
         }
     }
-}
-
-/// Returns the tokens with an end token behind them.
-fn with_end(mut tokens: Vec<TokenId>, vocabulary: &Vocabulary) -> Vec<TokenId> {
-    tokens.extend(vocabulary.end_tokens().first());
-    tokens
 }

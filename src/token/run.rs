@@ -53,6 +53,27 @@ impl Chain {
         Ok(Some(Self { states, looping: false }))
     }
 
+    /// Walks the rests at which tokens leave the class, and returns the states that tokens of the class
+    /// alone lead to, with the least and the greatest number of their members.
+    pub(super) fn walk<'a>(
+        &self,
+        walker: &mut Walker<'a, '_>,
+        runs: &'a Runs,
+    ) -> Result<Vec<(StateId, usize, usize)>, Stop> {
+        let last = self.states.len() - 1;
+        let mut members = Vec::with_capacity(self.states.len());
+        for (length, &state) in self.states.iter().enumerate() {
+            let ends = self.looping && length == last;
+            let rests = if ends { runs.rests_from(length) } else { runs.rests(length) };
+            rests.map_or(Ok(()), |rests| walker.walk(state, rests))?;
+            let (least, most) = (length.max(1), if ends { runs.longest() } else { length });
+            if least <= most {
+                members.push((state, least, most));
+            }
+        }
+        Ok(members)
+    }
+
     /// Returns the local mask of the first state.
     pub(super) fn local(
         &self,
@@ -65,17 +86,10 @@ impl Chain {
         let last = self.states.len() - 1;
         let ends = automaton.row(self.states[0], budget)?.is_accepting();
         let mut walker = Walker::new(automaton, vocabulary, None, framed, budget);
-        for (length, &state) in self.states.iter().enumerate() {
-            let rests = if self.looping && length == last {
-                runs.rests_from(length)
-            } else {
-                runs.rests(length)
-            };
-            match rests.map_or(Ok(()), |rests| walker.walk(state, rests)) {
-                Ok(()) => {}
-                Err(Stop::Error(error)) => return Err(error),
-                Err(Stop::TooCoarse | Stop::TooMany) => return Err(too_coarse()),
-            }
+        match self.walk(&mut walker, runs) {
+            Ok(_) => {}
+            Err(Stop::Error(error)) => return Err(error),
+            Err(Stop::TooCoarse | Stop::TooMany) => return Err(too_coarse()),
         }
         let longest = if self.looping { runs.longest() } else { last };
         let Walked { accepted, below, closers, .. } = walker.finish();

@@ -34,14 +34,6 @@ pub fn fewest_tokens(vocabulary: &Vocabulary, text: &[u8]) -> Option<Vec<TokenId
     Some(tokens)
 }
 
-/// Returns whether every single byte is a token, so that any text of n bytes is at most n tokens.
-#[must_use]
-pub(crate) fn spells_every_byte(vocabulary: &Vocabulary) -> bool {
-    let trie = vocabulary.trie();
-    (0..=u8::MAX)
-        .all(|byte| trie.root_child(byte).is_some_and(|node| !trie.tokens(node).is_empty()))
-}
-
 /// Returns the tokens with which `text` begins and their lengths, the shortest first; of several
 /// with the same bytes the lowest.
 fn matches<'a>(trie: &'a Trie, text: &'a [u8]) -> impl Iterator<Item = (usize, TokenId)> + 'a {
@@ -87,7 +79,6 @@ mod tests {
         let vocabulary = vocabulary(&["a", "aa", "aab", "bc", "bc"]);
         assert_eq!(spelled(&vocabulary, "aabc"), Some(vec![1, 3]));
         assert_eq!(spelled(&vocabulary, "aabb"), None);
-        assert!(!spells_every_byte(&vocabulary));
     }
 
     #[test]
@@ -95,7 +86,6 @@ mod tests {
         let mut tokens: Vec<_> = (0..=u8::MAX).map(|byte| Token::Text([byte].into())).collect();
         tokens.push(Token::Special("end".into()));
         let vocabulary = Vocabulary::new(tokens, [TokenId::new(256)]).unwrap();
-        assert!(spells_every_byte(&vocabulary));
         assert_eq!(spelled(&vocabulary, "né").map(|tokens| tokens.len()), Some(3));
     }
 }

@@ -12,8 +12,9 @@ use crate::ids::{StateId, TokenId};
 use crate::ir::{Departure, Grammar};
 use crate::limits::{Budget, Limits};
 use crate::mask::TokenMask;
-use crate::token::closing::Completion;
+use crate::token::closing::{Completion, Way};
 use crate::token::local::{self, Local, LocalAndBelow};
+use crate::token::places::Places;
 use crate::token::snapshot::{Bases, LocalSnapshot, TokenAutomatonSnapshot};
 use crate::vocab::{Trie, Vocabulary};
 
@@ -44,10 +45,15 @@ pub struct TokenAutomaton {
     total: Map<StateId, bool>,
     /// Unions by the numbers of their members, and whether end tokens are added.
     unions: Map<(SmallVec<[u32; 4]>, bool), TokenMask>,
-    /// How many tokens end the rules of states.
-    pub(crate) closings: Map<StateId, u64>,
-    /// How the shortest outputs are completed, once it was asked for.
-    pub(crate) start_completion: OnceLock<Option<Completion>>,
+    /// Where the tokens of local masks lead; `None` where that is not known.
+    pub(crate) places: Map<LocalId, Option<Arc<Places>>>,
+    /// The shortest known ways to complete the output from places near the end of a budget, by their
+    /// structure.
+    pub(crate) ways: Map<Vec<u64>, Option<Way>>,
+    /// How many tokens end the rules of states, and whether they write no text that must be fresh.
+    pub(crate) closings: Map<StateId, (u64, bool)>,
+    /// How the shortest outputs are completed, by a short search and by a long one, once it was asked for.
+    pub(crate) start_completions: [OnceLock<Option<Completion>>; 2],
     end_mask: TokenMask,
     next_number: AtomicUsize,
     mask_bytes: AtomicUsize,
@@ -76,7 +82,7 @@ struct Entry {
     below: Option<RestId>,
 }
 
-/// What an automaton has grown to. A number of bytes counts masks and tries, not states.
+/// What an automaton has grown to. A number of bytes counts masks, tries and groups of tokens, not states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Stats {
@@ -90,7 +96,7 @@ pub struct Stats {
     pub unions: usize,
     /// Tries of token rests.
     pub rests: usize,
-    /// Bytes of all memoised masks and tries.
+    /// Bytes of all memoised masks and tries, and of what is kept of the places that tokens lead to.
     pub mask_bytes: usize,
 }
 
@@ -122,8 +128,10 @@ impl TokenAutomaton {
             rests: RwLock::default(),
             total: Map::default(),
             unions: Map::default(),
+            places: Map::default(),
+            ways: Map::default(),
             closings: Map::default(),
-            start_completion: OnceLock::new(),
+            start_completions: Default::default(),
             end_mask,
             next_number: AtomicUsize::new(0),
             mask_bytes: AtomicUsize::new(0),
@@ -290,6 +298,22 @@ impl TokenAutomaton {
         Ok(self.local(id, budget)?.below)
     }
 
+    /// Returns whether the rule of a state may end before the first byte, and the rests that go on below.
+    pub(crate) fn local_ends(
+        &self,
+        id: LocalId,
+        budget: &mut Budget,
+    ) -> Result<(bool, Option<RestId>), Error> {
+        let entry = self.local(id, budget)?;
+        Ok((entry.local.ends, entry.below))
+    }
+
+    /// Returns the trie of these rests; `None` stands for the vocabulary's own.
+    pub(crate) fn rest_trie(&self, rest: RestId) -> Option<Arc<Trie>> {
+        let at = (rest.0 as usize).checked_sub(1)?;
+        read(&self.rests).tries.get(at).cloned()
+    }
+
     /// Returns the number of local masks that differ from each other.
     pub(crate) fn distinct_masks(&self) -> usize {
         let locals = read(&self.locals);
@@ -352,7 +376,7 @@ impl TokenAutomaton {
     }
 
     /// Takes `bytes` from the memory limit of masks, and returns whether they were left.
-    fn reserve(&self, bytes: usize) -> bool {
+    pub(crate) fn reserve(&self, bytes: usize) -> bool {
         let limit = self.automaton.limits().mask_bytes;
         let taken = self.mask_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             used.checked_add(bytes).filter(|&sum| sum <= limit)

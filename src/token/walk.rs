@@ -24,15 +24,19 @@ const SMALL_SUBTREE: usize = 16;
 const NESTED: usize = 16;
 
 /// The bottom of a local stack: the frame below the state.
-const BASE: u32 = 0;
+pub(super) const BASE: u32 = 0;
+
+/// Where tokens lead: states, each with the number of its local stack, ascending.
+pub(crate) type Place = SmallVec<[(StateId, u32); 1]>;
 
 /// A local stack, seen from its top. Number [`BASE`] is the bottom alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct LocalStack {
-    /// The frames that may be uppermost: the state to return to, and the stack below.
-    frames: SmallVec<[(StateId, u32); 1]>,
+pub(super) struct LocalStack {
+    /// The frames that may be uppermost: the state to return to, and the stack below, whose number is
+    /// lower.
+    pub(super) frames: SmallVec<[(StateId, u32); 1]>,
     /// Whether the stack may also be at its bottom.
-    bottom: bool,
+    pub(super) bottom: bool,
 }
 
 /// Whether a byte belongs to a text of its activation that must be fresh.
@@ -163,7 +167,13 @@ pub(super) struct Walker<'a, 'b> {
     /// Where it does with classes below: the rests of these tokens from these bytes on.
     loose_rests: Vec<(TokenId, usize)>,
     closers: Vec<(TokenId, u8)>,
+    /// The tokens by where they lead, if that is asked for.
+    groups: Option<Groups>,
+    /// Whether a text that must be fresh was met.
+    fresh: bool,
 }
+
+type Groups = HashMap<Place, Vec<TokenId>, foldhash::fast::RandomState>;
 
 impl<'a, 'b> Walker<'a, 'b> {
     pub(super) fn new(
@@ -190,7 +200,21 @@ impl<'a, 'b> Walker<'a, 'b> {
             pops: Vec::new(),
             loose_rests: Vec::new(),
             closers: Vec::new(),
+            groups: None,
+            fresh: false,
         }
+    }
+
+    /// Takes note of where tokens lead.
+    pub(super) fn grouping(mut self) -> Self {
+        self.groups = Some(Groups::default());
+        self
+    }
+
+    /// Returns the tokens by where they lead, and all local stacks; `None` if a text was met that must
+    /// be fresh.
+    pub(super) fn into_groups(self) -> Option<(Groups, Vec<LocalStack>)> {
+        self.groups.filter(|_| !self.fresh).map(|groups| (groups, self.stacks))
     }
 
     /// Bounds the number of nodes that are visited one by one.
@@ -268,7 +292,7 @@ impl<'a, 'b> Walker<'a, 'b> {
             let byte = trie.byte(node);
             let exact = level.exact || is_exact_from(byte);
             let subtree_end = trie.end(node);
-            let next = if subtree_end == node + 1 {
+            let next = if subtree_end == node + 1 && self.groups.is_none() {
                 self.take_leaf(&level.at, byte, exact, trie.tokens(node)).map(|_| None)
             } else {
                 self.advance(&level.at, byte, exact)
@@ -420,7 +444,7 @@ impl<'a, 'b> Walker<'a, 'b> {
         for exit in self.vocabulary.text_exits().between(node, end) {
             // Exits below an exit were walked with it.
             if exit.node >= next {
-                self.accepted.extend_from_slice(trie.tokens_between(next, exit.node));
+                self.take(state, trie.tokens_between(next, exit.node));
                 let mut at = Some(At::One { row, state, record });
                 for &byte in exit.partial() {
                     at = match at {
@@ -436,8 +460,40 @@ impl<'a, 'b> Walker<'a, 'b> {
                 next = trie.end(exit.node);
             }
         }
-        self.accepted.extend_from_slice(trie.tokens_between(next, end));
+        self.take(state, trie.tokens_between(next, end));
         self.budget.spend((end - node) as u64 / 16)?;
+        Ok(())
+    }
+
+    /// Takes tokens that lead to `state` and no frame.
+    fn take(&mut self, state: StateId, tokens: &[TokenId]) {
+        self.accepted.extend_from_slice(tokens);
+        if let Some(groups) = &mut self.groups {
+            groups.entry(smallvec![(state, BASE)]).or_default().extend_from_slice(tokens);
+        }
+    }
+
+    /// Takes note of where tokens lead.
+    fn group(&mut self, at: &At<'_>, tokens: &[TokenId]) -> Result<(), Stop> {
+        let Some(mut groups) = self.groups.take_if(|_| !tokens.is_empty()) else { return Ok(()) };
+        let mut place: Place = match at {
+            At::One { state, record, .. } => {
+                self.fresh |= *record != Record::No;
+                smallvec![(*state, BASE)]
+            }
+            At::Many(threads) => {
+                for thread in threads {
+                    self.fresh |= thread.record != Record::No
+                        || thread.closes > 0
+                        || self.is_recorded(thread.stack)?;
+                }
+                threads.iter().map(|thread| (thread.state, thread.stack)).collect()
+            }
+        };
+        place.sort_unstable();
+        place.dedup();
+        groups.entry(place).or_default().extend_from_slice(tokens);
+        self.groups = Some(groups);
         Ok(())
     }
 
@@ -595,6 +651,7 @@ impl<'a, 'b> Walker<'a, 'b> {
     ) -> Result<(), Stop> {
         let tokens = trie.tokens(node);
         self.accepted.extend_from_slice(tokens);
+        self.group(at, tokens)?;
         let (pops, closes) = match at {
             At::One { row, record, .. } => (row.is_accepting(), u8::from(*record == Record::New)),
             At::Many(threads) => (self.pops_base(threads)?, self.closed_by(threads)?),

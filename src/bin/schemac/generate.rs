@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use schemac::runtime::{Beam, ConstrainedSampler, GenerateError, Model, RandomModel};
 use schemac::token::TokenAutomaton;
-use schemac::{StepError, TokenId};
+use schemac::{Error, ErrorKind, StepError, TokenId};
 use serde_json::json;
 
 use crate::args::GenerateArgs;
@@ -121,6 +121,7 @@ where
     let found = beam.search(start, model).map_err(|error| match error {
         GenerateError::Step(error) => of_step(error),
         GenerateError::Model(error) => error.into(),
+        GenerateError::Rows(error) => Error::new(ErrorKind::Model, error.to_string()).into(),
     })?;
     for found in found.iter().take(usize::try_from(args.count).unwrap_or(usize::MAX)) {
         let text = found.sampler.text();

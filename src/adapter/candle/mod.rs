@@ -8,12 +8,14 @@
 //! several times what it gains.
 
 mod chat;
+mod llama;
 mod mask_op;
 mod model;
 mod model_file;
 mod prompt;
 mod requantize;
 mod sample;
+mod sequences;
 #[cfg(test)]
 mod tests;
 
@@ -23,3 +25,4 @@ pub use self::model::GgufModel;
 pub use self::prompt::PromptEncoder;
 pub use self::requantize::requantize;
 pub use self::sample::TensorError;
+pub use self::sequences::CacheLimits;

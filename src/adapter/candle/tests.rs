@@ -1,18 +1,21 @@
 //! A model of random weights through the whole adapter.
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use candle_core::Device;
 use candle_core::quantized::GgmlDType;
 use candle_core::quantized::gguf_file::{Content, Value};
+use candle_core::{Device, Tensor};
+use candle_transformers::models::quantized_llama::ModelWeights;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use self::tiny_model::{shapes, text, tokens};
-use super::{GgufModel, Message, PromptEncoder, requantize};
+use super::{CacheLimits, GgufModel, Message, PromptEncoder, requantize};
 use crate::error::ErrorKind;
 use crate::ids::TokenId;
+use crate::runtime::Model;
 use crate::vocab::{LoadOptions, Loaded};
 
 #[path = "../../../tests/support/tiny_model.rs"]
@@ -76,6 +79,71 @@ fn logits_depend_on_the_history_alone_not_on_how_it_was_fed() {
     assert!(!close(fed.run(&other[..39]).unwrap(), &a, 1e-2), "the history matters");
 }
 
+/// The tiny model with quantised weights.
+fn quantised(name: &str) -> TestFile {
+    let source = file(&format!("{name}-source.gguf"), &[]);
+    let target = path(&format!("{name}.gguf"));
+    requantize(&source, &target, GgmlDType::Q8_0).unwrap();
+    target
+}
+
+#[test]
+fn logits_are_those_of_candle_s_own_network() {
+    for path in [file("ours.gguf", &[]), quantised("ours-q8")] {
+        let mut reader = fs::File::open(&path).unwrap();
+        let content = Content::read(&mut reader).unwrap();
+        let mut reference = ModelWeights::from_gguf(content, &mut reader, &Device::Cpu).unwrap();
+        let mut model = load(&path);
+        let history: Vec<TokenId> = (0..30).map(|i| TokenId::new(i * 11 % 90)).collect();
+        // The first ten at a time, then one after another.
+        for (from, to) in std::iter::once((0, 10)).chain((10..30).map(|at| (at, at + 1))) {
+            let ids: Vec<u32> = history[from..to].iter().map(|token| token.get()).collect();
+            let ids = Tensor::new(ids, &Device::Cpu).unwrap().unsqueeze(0).unwrap();
+            let wanted = reference.forward(&ids, from).unwrap().flatten_all().unwrap();
+            let wanted: Vec<f32> = wanted.to_vec1().unwrap();
+            let largest = wanted.iter().fold(0.0_f32, |most, logit| most.max(logit.abs()));
+            let found = model.run(&history[..to]).unwrap();
+            assert!(close(found, &wanted, largest * 1e-4), "after {to} tokens");
+        }
+    }
+}
+
+#[test]
+fn quantised_rows_are_the_same_bits_however_they_are_asked_for() {
+    let path = quantised("bits");
+    let alone = |history: &[TokenId]| load(&path).run(history).unwrap().to_vec();
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    let mut model = load(&path)
+        .remembering(CacheLimits::default().sequences(NonZeroUsize::new(3).unwrap()).bytes(50_000));
+    let prompt: Vec<TokenId> = (0..9).map(|i| TokenId::new(i * 5 % 90)).collect();
+    model.set_prompt(prompt.clone());
+    let mut rows = Vec::new();
+    for round in 0..20 {
+        let mut sequences: Vec<Vec<TokenId>> = Vec::new();
+        for _ in 0..random.random_range(1..6) {
+            let len = random.random_range(0..12);
+            sequences.push((0..len).map(|_| TokenId::new(random.random_range(0..3))).collect());
+        }
+        let histories: Vec<_> =
+            sequences.iter().map(|tokens| [&prompt[..], tokens].concat()).collect();
+        let slices: Vec<_> = sequences.iter().map(Vec::as_slice).collect();
+        model.logits_each(&slices, &mut rows).unwrap();
+        assert_eq!(rows.len(), sequences.len());
+        for (row, history) in rows.iter().zip(&histories) {
+            assert_eq!(*row, alone(history), "round {round}");
+        }
+        let from = sequences[0].len() / 2;
+        model.logits_along(&sequences[0], from, &mut rows).unwrap();
+        assert_eq!(rows.len(), sequences[0].len() + 1 - from);
+        for (more, row) in rows.iter().enumerate() {
+            assert_eq!(*row, alone(&histories[0][..prompt.len() + from + more]), "round {round}");
+        }
+    }
+    let mut clone = model.clone();
+    clone.logits(&[], &mut rows[0]).unwrap();
+    assert_eq!(rows[0], alone(&prompt), "a clone has the prompt");
+}
+
 #[test]
 fn histories_that_the_model_cannot_take_are_errors() {
     let mut model = load(&file("bounds.gguf", &[]));
@@ -85,6 +153,11 @@ fn histories_that_the_model_cannot_take_are_errors() {
         assert_eq!(*error.kind(), ErrorKind::Model, "{}", error.message());
     }
     assert!(model.run(&[TokenId::new(1); 64]).is_ok());
+    // Without a prompt there is nothing that the first token comes after.
+    let mut rows = Vec::new();
+    assert!(model.logits_along(&[TokenId::new(1)], 0, &mut rows).is_err());
+    assert!(model.logits_along(&[TokenId::new(1)], 1, &mut rows).is_ok());
+    assert!(model.logits_each(&[&[TokenId::new(1)], &[]], &mut rows).is_err());
 }
 
 #[test]

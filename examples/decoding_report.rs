@@ -3,20 +3,22 @@
 //!
 //! ```sh
 //! DECODINGS=500 cargo run --release --example decoding_report
-//! DECODINGS=20 RAYON_NUM_THREADS=1 cargo run --release --features candle --example decoding_report -- MODEL.gguf
+//! DECODINGS=20 RAYON_NUM_THREADS=1 cargo run --release --features candle --example decoding_report -- \
+//!     MODEL.gguf schemas/{person,tool_call}.json
 //! ```
 //!
 //! Without a file, a model of three tokens' memory, learnt from the instances beside the schemas, is
-//! asked; its draft remembers one token. With a file, that model is asked, and drafts for itself.
-//! `DECODINGS` is the number of outputs of each way, over all schemas together. Each output is checked
-//! with the independent crate `jsonschema`. Exit status 1 if one is invalid or cut off.
+//! asked; its draft remembers one token. With a file, that model is asked, and one of three tokens'
+//! memory drafts for it. `DECODINGS` is the number of outputs of each way, over all schemas together (those
+//! that are named, or all of `schemas`). Each output is checked with the independent crate `jsonschema`.
+//! Exit status 1 if one is invalid or cut off.
 #![expect(clippy::print_stdout, reason = "an example prints what it found")]
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::fs;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -89,45 +91,67 @@ struct Totals {
 
 fn main() -> Result<ExitCode, Failure> {
     let count = std::env::var("DECODINGS").map_or(Ok(DECODINGS), |text| text.parse())?;
-    match std::env::args().nth(1) {
+    let mut arguments = std::env::args().skip(1);
+    let model = arguments.next();
+    let mut schemas: Vec<PathBuf> = arguments.map(PathBuf::from).collect();
+    if schemas.is_empty() {
+        schemas = files("schemas", ".json")?;
+    }
+    match model {
         None => {
             let loaded = Loaded::embedded();
             let sequences = sequences(&loaded)?;
             let mut target = Memory::learn(loaded.vocabulary().len(), &sequences, 2);
             let mut draft = Memory::learn(loaded.vocabulary().len(), &sequences, 1);
-            report(count, &loaded, &mut target, &mut draft)
+            report(count, &schemas, &loaded, &mut target, &mut draft, |_| Ok(()))
         }
-        Some(path) => with_file(count, Path::new(&path)),
+        Some(path) => with_file(count, &schemas, Path::new(&path)),
     }
 }
 
 #[cfg(feature = "candle")]
-fn with_file(count: u64, path: &Path) -> Result<ExitCode, Failure> {
+fn with_file(count: u64, schemas: &[PathBuf], path: &Path) -> Result<ExitCode, Failure> {
     use schemac::adapter::candle::{GgufModel, Message, PromptEncoder};
     let loaded = schemac::vocab::load(path, &schemac::vocab::LoadOptions::default())?;
     let prompt = PromptEncoder::new(&loaded)?;
     let mut model = GgufModel::load(path, &candle_core::Device::Cpu)?;
     model.set_prompt(prompt.chat(&[Message::user("Answer with a JSON document.")])?);
-    let mut draft = model.clone();
-    report(count, &loaded, &mut model, &mut draft)
+    let mut draft = Memory::learn(loaded.vocabulary().len(), &sequences(&loaded)?, 2);
+    report(count, schemas, &loaded, &mut model, &mut draft, |model| {
+        // Remembers the prompt and nothing else.
+        *model = model.clone();
+        Ok(model.logits(&[], &mut Vec::new())?)
+    })
 }
 
 #[cfg(not(feature = "candle"))]
-fn with_file(_: u64, _: &Path) -> Result<ExitCode, Failure> {
+fn with_file(_: u64, _: &[PathBuf], _: &Path) -> Result<ExitCode, Failure> {
     Err("this build cannot run models; build it with `--features candle`".into())
+}
+
+/// Returns the files of a folder whose names end so, in order.
+fn files(folder: &str, end: &str) -> Result<Vec<PathBuf>, Failure> {
+    let mut paths: Vec<_> = fs::read_dir(folder)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    paths.retain(|path| path.to_string_lossy().ends_with(end));
+    paths.sort();
+    Ok(paths)
 }
 
 fn report<T: Model, D: Model>(
     count: u64,
+    schemas: &[PathBuf],
     loaded: &Loaded,
     target: &mut T,
     draft: &mut D,
+    forget: impl Fn(&mut T) -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure>
 where
     T::Error: Error + 'static,
     D::Error: Error + 'static,
 {
-    let cases = cases(loaded)?;
+    let cases = cases(schemas, loaded)?;
     let exact = cases.iter().filter(|case| case.least.1).count();
     println!("{} schemas, the least budget of {exact} of them is exact", cases.len());
     println!("| way | outputs | invalid | cut off | tokens | tokens/s | note |");
@@ -142,26 +166,24 @@ where
         bad += totals.invalid + totals.cut_off;
         println!("{}", totals.row(&format!("{way:?}")));
     }
-    let (free, held) = overhead(&cases, loaded, target, count)?;
+    let costs = costs(&cases, loaded, target, count, forget)?;
+    let against = |time: f64| (time / costs.free - 1.0) * 100.0;
     println!(
-        "\nthe same tokens, drawn at temperature 1: {:.2} µs each without a grammar, {:.2} with it: \
-         {:+.1} %",
-        free * 1e6,
-        held * 1e6,
-        (held / free - 1.0) * 100.0
+        "\na token at temperature 1, the model included: {:.2} µs without a grammar, {:.2} with it on the \
+         same rows ({:+.2} %), {:.2} with forced tokens ({:+.1} %)",
+        costs.free * 1e6,
+        costs.held * 1e6,
+        against(costs.held),
+        costs.jumped * 1e6,
+        against(costs.jumped),
     );
     Ok(ExitCode::from(u8::from(bad > 0)))
 }
 
-fn cases(loaded: &Loaded) -> Result<Vec<Case>, Failure> {
+fn cases(schemas: &[PathBuf], loaded: &Loaded) -> Result<Vec<Case>, Failure> {
     let compiler = Compiler::new(Arc::clone(loaded.vocabulary()));
-    let mut paths: Vec<_> = fs::read_dir("schemas")?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()?;
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-    paths.sort();
     let mut cases = Vec::new();
-    for path in paths {
+    for path in schemas {
         let text = fs::read_to_string(path)?;
         let validator = jsonschema::options()
             .should_validate_formats(true)
@@ -255,28 +277,41 @@ where
     Ok(())
 }
 
-/// Returns the seconds of a token without a grammar and with one, for the same tokens: those that are
-/// drawn under the grammar.
-fn overhead<T: Model>(
+/// The seconds of a token, the model's run included.
+struct Costs {
+    /// Without a grammar.
+    free: f64,
+    /// With one, on the same rows.
+    held: f64,
+    /// With one, where what it forces is taken without asking the model.
+    jumped: f64,
+}
+
+/// Measures them by turns. Before the last, `forget` takes from the model what it remembers of the
+/// sequence, so that it runs on forced tokens too.
+fn costs<T: Model>(
     cases: &[Case],
     loaded: &Loaded,
     model: &mut T,
     count: u64,
-) -> Result<(f64, f64), Failure>
+    forget: impl Fn(&mut T) -> Result<(), Failure>,
+) -> Result<Costs, Failure>
 where
     T::Error: Error + 'static,
 {
     let any = Compiler::new(Arc::clone(loaded.vocabulary())).compile_regex("(?s).*")?;
-    let (mut free, mut held, mut tokens) = (Duration::ZERO, Duration::ZERO, 0_u32);
+    let (mut free, mut held, mut tokens) = (Duration::ZERO, Duration::ZERO, 0_usize);
+    let (mut jumped, mut jumped_tokens) = (Duration::ZERO, 0_usize);
     let mut row = Vec::new();
     for number in 0..count {
         let case = &cases[usize::try_from(number)? % cases.len()];
         let policy = Policy::sample(1.0).seed(number);
         let budget = NonZeroUsize::new(MAX_TOKENS).ok_or("no budget")?;
-        let mut sampler = ConstrainedSampler::new(
+        let start = ConstrainedSampler::new(
             Arc::clone(&case.automaton),
             policy.clone().max_tokens(budget),
         )?;
+        let mut sampler = start.fork();
         let mut without = ConstrainedSampler::new(Arc::clone(&any), policy)?;
         while !sampler.is_finished() {
             // The model runs in both.
@@ -294,9 +329,23 @@ where
             }
             tokens += 1;
         }
+        forget(model)?;
+        let mut sampler = start;
+        let start = Instant::now();
+        while !sampler.is_finished() {
+            sampler.jump_forward(loaded.encoder())?;
+            model.logits(sampler.tokens(), &mut row)?;
+            sampler.next_token(&row)?;
+        }
+        jumped += start.elapsed();
+        jumped_tokens += sampler.tokens().len();
     }
-    let each = |time: Duration| time.as_secs_f64() / f64::from(tokens);
-    Ok((each(free), each(held)))
+    let each = |time: Duration, tokens: usize| time.as_secs_f64() / tokens as f64;
+    Ok(Costs {
+        free: each(free, tokens),
+        held: each(held, tokens),
+        jumped: each(jumped, jumped_tokens),
+    })
 }
 
 impl Totals {
@@ -321,13 +370,8 @@ fn sequences(loaded: &Loaded) -> Result<Vec<Vec<TokenId>>, Failure> {
         ["I think", " the answer", " is about", " a person", " with", " some", " data", "."];
     let vocabulary = loaded.vocabulary();
     let end = vocabulary.end_tokens()[0];
-    let mut paths: Vec<_> = fs::read_dir("schemas")?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()?;
-    paths.retain(|path| path.to_string_lossy().ends_with(".accept.jsonl"));
-    paths.sort();
     let mut sequences = Vec::new();
-    for path in paths {
+    for path in files("schemas", ".accept.jsonl")? {
         for line in fs::read_to_string(path)?.lines() {
             let number = sequences.len();
             // Some order of the words, another one for each instance.

@@ -356,7 +356,7 @@ mod tests {
     fn sequences_that_part_are_all_remembered() {
         let mut model = sequences(CacheLimits::default());
         let prompt: Vec<u32> = (100..150).collect();
-        let long = |token: u32| [&prompt[..], &vec![token; 20]].concat();
+        let long = |token: u32| [&prompt[..], &[token; 20]].concat();
         ask(&mut model, &[&long(1)], 1);
         assert_eq!(ask(&mut model, &[&long(2)], 1), (20, 1));
         assert_eq!(ask(&mut model, &[&long(3)], 1), (20, 1));

@@ -15,7 +15,7 @@ use crate::mask::TokenMask;
 use crate::token::closing::{Completion, Way};
 use crate::token::local::{self, Local, LocalAndBelow};
 use crate::token::places::Places;
-use crate::token::snapshot::{Bases, LocalSnapshot, TokenAutomatonSnapshot};
+use crate::token::snapshot::{LocalSnapshot, Masks, TokenAutomatonSnapshot};
 use crate::vocab::{Trie, Vocabulary};
 
 /// What a local mask is of: a state, rests, and whether there may be a frame below.
@@ -330,7 +330,7 @@ impl TokenAutomaton {
     /// Returns the automaton with everything it has grown to as data, without the vocabulary.
     #[must_use]
     pub fn snapshot(&self) -> TokenAutomatonSnapshot {
-        let mut bases = Bases::default();
+        let mut masks = Masks::default();
         let locals = read(&self.locals);
         let mut sorted: Vec<_> = locals.iter().collect();
         sorted.sort_unstable_by_key(|(key, _)| (key.0, key.1.0, key.2));
@@ -338,13 +338,15 @@ impl TokenAutomaton {
             .into_iter()
             .map(|(&(state, rest, framed), entry)| {
                 let key = (state, rest.0, framed, entry.below.map(|below| below.0));
-                LocalSnapshot::new(key, &entry.local, &mut bases)
+                LocalSnapshot::new(key, &entry.local, &mut masks)
             })
             .collect();
+        let (bases, masks) = masks.finish();
         TokenAutomatonSnapshot {
             automaton: self.automaton.snapshot(),
             departures: self.departures.clone(),
-            bases: bases.words,
+            bases,
+            masks,
             locals,
             rests: read(&self.rests).tries.iter().map(|trie| (**trie).clone()).collect(),
         }

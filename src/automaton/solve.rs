@@ -367,10 +367,11 @@ impl Grower {
                         self.budget.spend(expander.take_work())?;
                         liveness
                     }
-                    (Some(expander), Question::Least) => match expander.as_long(family, scope)? {
-                        Some(other) => Liveness::All(vec![other]),
-                        None => Liveness::Expand,
-                    },
+                    (Some(expander), Question::Least) => {
+                        let other = expander.as_long(family, scope)?;
+                        self.budget.spend(expander.take_work())?;
+                        other.map_or(Liveness::Expand, |other| Liveness::All(vec![other]))
+                    }
                     _ => Liveness::Expand,
                 };
                 match hint {

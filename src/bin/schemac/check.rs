@@ -10,7 +10,7 @@ use schemac::token::{Matcher, TokenAutomaton};
 use serde_json::{Value, json};
 
 use crate::args::CheckArgs;
-use crate::describe;
+use crate::describe::Completion;
 use crate::diagnostic::{Diagnostic, SourceText};
 use crate::exit::{Failure, MISMATCH};
 use crate::grammar;
@@ -69,7 +69,7 @@ enum Verdict {
     /// The text is a complete output.
     Matches,
     /// The text could go on to a complete output.
-    Incomplete { at: usize, completion: Vec<u8>, legal: Legal },
+    Incomplete { at: usize, completion: Completion, legal: Legal },
     /// A byte is not legal.
     Illegal { at: usize, legal: Legal },
 }
@@ -81,7 +81,7 @@ impl Verdict {
             Ok(()) if matcher.is_accepting()? => Ok(Self::Matches),
             Ok(()) => Ok(Self::Incomplete {
                 at: text.len(),
-                completion: matcher.shortest_completion()?,
+                completion: Completion::of(&matcher),
                 legal: Legal::at(&mut matcher, tokens)?,
             }),
             Err(StepError::BytesRejected { legal_prefix, .. }) => {
@@ -102,10 +102,8 @@ impl Verdict {
                 return format!("{}: matches ({} bytes)\n", source.name, source.text.len());
             }
             Self::Incomplete { at, completion, legal } => {
-                let message = format!(
-                    "the text is incomplete: {} would complete it",
-                    describe::text(completion)
-                );
+                let message =
+                    format!("the text is incomplete; what completes it: {}", completion.to_text());
                 ("incomplete", *at, *at, message, legal)
             }
             Self::Illegal { at, legal } => {
@@ -127,7 +125,7 @@ impl Verdict {
         let (verdict, at, completion, legal) = match self {
             Self::Matches => ("matches", None, None, None),
             Self::Incomplete { at, completion, legal } => {
-                ("incomplete", Some(at), Some(String::from_utf8_lossy(completion)), Some(legal))
+                ("incomplete", Some(at), Some(completion.to_json()), Some(legal))
             }
             Self::Illegal { at, legal } => ("illegal", Some(at), None, Some(legal)),
         };

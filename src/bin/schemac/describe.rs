@@ -1,7 +1,32 @@
 //! Bytes and tokens in words.
 
-use schemac::{TokenId, TokenMask, Vocabulary};
+use schemac::{Matcher, TokenId, TokenMask, Vocabulary};
 use serde_json::{Value, json};
+
+/// A shortest text that completes an output, or why none is known: the search has a bound, and where texts
+/// must differ there may be none.
+#[derive(Debug)]
+pub(crate) struct Completion(Result<Vec<u8>, String>);
+
+impl Completion {
+    /// Returns how the output of `matcher` is completed.
+    pub(crate) fn of(matcher: &Matcher) -> Self {
+        Self(matcher.shortest_completion().map_err(|error| error.to_string()))
+    }
+
+    /// Returns the completion in words.
+    pub(crate) fn to_text(&self) -> String {
+        match &self.0 {
+            Ok(found) => text(found),
+            Err(reason) => format!("not known ({reason})"),
+        }
+    }
+
+    /// Returns the completion as a string, or null.
+    pub(crate) fn to_json(&self) -> Value {
+        self.0.as_ref().map_or(Value::Null, |found| json!(String::from_utf8_lossy(found)))
+    }
+}
 
 /// Returns a byte as text: itself if it is printable, else an escape.
 fn byte(byte: u8) -> String {

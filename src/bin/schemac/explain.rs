@@ -9,7 +9,7 @@ use schemac::{Compiler, StepError};
 use serde_json::{Value, json};
 
 use crate::args::ExplainArgs;
-use crate::describe;
+use crate::describe::{self, Completion};
 use crate::exit::{Failure, MISMATCH};
 use crate::grammar::{self, Compiled};
 use crate::legal::Legal;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ExplainArgs, output: Output) -> Result<ExitCode, Failur
         at: &args.at,
         stopped_at,
         legal: Legal::at(&mut matcher, args.tokens)?,
-        completion: matcher.shortest_completion()?,
+        completion: Completion::of(&matcher),
         choices: choices(args, &compiled),
         keywords: keywords(args, &compiled)?,
         shown: args.keywords,
@@ -73,7 +73,7 @@ struct Explanation<'a> {
     /// How many bytes of `at` are legal, if not all.
     stopped_at: Option<usize>,
     legal: Legal,
-    completion: Vec<u8>,
+    completion: Completion,
 }
 
 impl Explanation<'_> {
@@ -118,7 +118,7 @@ impl Explanation<'_> {
             (at, Some(_)) => format!("the text stops matching after {}:", describe::text(at)),
         });
         lines.extend(self.legal.to_lines().into_iter().map(|line| format!("  {line}")));
-        lines.push(format!("  shortest completion: {}", describe::text(&self.completion)));
+        lines.push(format!("  shortest completion: {}", self.completion.to_text()));
         lines.join("\n") + "\n"
     }
 
@@ -163,7 +163,7 @@ impl Explanation<'_> {
             "at": self.at,
             "stopped_at": self.stopped_at,
             "legal": self.legal.to_json(),
-            "shortest_completion": String::from_utf8_lossy(&self.completion),
+            "shortest_completion": self.completion.to_json(),
         })
     }
 }

@@ -456,6 +456,9 @@ impl Expander for Engine {
         let Some(&Family::Members(id, first)) = self.families.get(family.index()) else {
             return Ok(None);
         };
+        if let Some(shortest) = self.required_only(id, first, scope)? {
+            return Ok(Some(shortest));
+        }
         let ordered = self.in_order(id)?;
         Ok(ordered.map(|ordered| self.members(scope.arena, ordered, first)))
     }

@@ -552,7 +552,9 @@ impl Formulas {
         self.collect(root, true, &mut needed);
         self.work += needed.len() as u64;
         let mut done = Done::default();
+        done.reserve(needed.len());
         let mut by_atom: Map<AtomId, FormulaId> = Map::default();
+        by_atom.reserve(needed.len());
         for id in needed {
             let result = match self.get(id) {
                 Formula::False | Formula::True => id,

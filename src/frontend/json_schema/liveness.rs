@@ -4,10 +4,11 @@
 //! What this does not tell, expansion does. The order of members does not change whether an object can
 //! be finished, and how shortly, so an object in any order is as live as the same one in declared order.
 
-use super::engine::{Engine, Family, Level, Object, ObjectId, Progress, Turn};
+use super::engine::{Engine, Family, Level, Object, ObjectId, Progress, SetId, Turn};
 use super::formula::{Atom, Formula, FormulaId, Formulas};
 use super::schema::Type;
 use crate::error::Error;
+use crate::ids::ExprId;
 use crate::ir::{Liveness, Scope, UNBOUNDED};
 
 /// Of so many names that may come next, one whose value is plainly live is looked for.
@@ -86,6 +87,43 @@ impl Engine {
         let object = self.object(id)?;
         let progress = Progress { any: false, ..object.progress };
         Ok(object.progress.any.then_some(Object { progress, ..object }))
+    }
+
+    /// Returns the rest of an object without members that need not be there, if that is plain: as many bytes
+    /// complete the object as complete this. It does not depend on the members before, so that it is
+    /// shared by the orders in which they were written.
+    pub(super) fn required_only(
+        &mut self,
+        id: ObjectId,
+        first: bool,
+        scope: &mut Scope<'_>,
+    ) -> Result<Option<ExprId>, Error> {
+        let object = self.object(id)?;
+        let Some(required) = self.required(&object) else { return Ok(None) };
+        let spaces = self.spaces(scope.arena, object.level);
+        let Some(&position) = required.first() else {
+            if !self.formulas.may_end(object.formula)? {
+                return Ok(None);
+            }
+            let close = scope.arena.byte(b'}');
+            let space = if first { spaces.empty } else { spaces.close };
+            return Ok(Some(scope.arena.concat2(space, close)));
+        };
+        let taken = SetId::at(self.sets.intern(Box::default()));
+        let progress = Progress { from: position, taken, past: None, any: false };
+        let Some(name) = self.order(&object).names.get(position as usize).copied() else {
+            return Ok(None);
+        };
+        let after = self.after_name(&Object { progress, ..object }, position, scope)?;
+        let name = [b"\"", &self.spelling(name)[..], b"\""].concat();
+        let value = self.member_value(after, scope)?;
+        let member = scope.arena.literal_then(&name, value);
+        Ok(Some(if first {
+            scope.arena.concat2(spaces.open, member)
+        } else {
+            let comma = scope.arena.byte(b',');
+            scope.arena.concat(&[comma, spaces.comma, member])
+        }))
     }
 
     fn members_liveness(&mut self, id: ObjectId, scope: &mut Scope<'_>) -> Result<Liveness, Error> {

@@ -132,7 +132,11 @@ impl Engine {
     }
 
     /// Returns `:`, the value and the rest of the object, when `after.formula` is about both.
-    fn member_value(&mut self, after: Object, scope: &mut Scope<'_>) -> Result<ExprId, Error> {
+    pub(super) fn member_value(
+        &mut self,
+        after: Object,
+        scope: &mut Scope<'_>,
+    ) -> Result<ExprId, Error> {
         let values = self.value_and_rest(after, scope)?;
         let colon = scope.arena.byte(b':');
         let space = self.spaces(scope.arena, after.level).colon;

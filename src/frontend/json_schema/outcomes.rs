@@ -222,6 +222,9 @@ impl Formulas {
         formula: FormulaId,
         decided: Option<(AtomId, bool)>,
     ) -> Result<FormulaId, Error> {
+        if !self.contents(formula).value {
+            return Ok(formula);
+        }
         self.rewrite(formula, &mut |formulas, atom, done| {
             if let Some((known, truth)) = decided
                 && known == atom

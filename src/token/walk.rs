@@ -6,6 +6,7 @@
 //! bytes of a class apart the walk goes on byte by byte.
 
 mod beside;
+mod groups;
 
 use hashbrown::HashMap;
 use smallvec::{SmallVec, smallvec};
@@ -203,18 +204,6 @@ impl<'a, 'b> Walker<'a, 'b> {
             groups: None,
             fresh: false,
         }
-    }
-
-    /// Takes note of where tokens lead.
-    pub(super) fn grouping(mut self) -> Self {
-        self.groups = Some(Groups::default());
-        self
-    }
-
-    /// Returns the tokens by where they lead, and all local stacks; `None` if a text was met that must
-    /// be fresh.
-    pub(super) fn into_groups(self) -> Option<(Groups, Vec<LocalStack>)> {
-        self.groups.filter(|_| !self.fresh).map(|groups| (groups, self.stacks))
     }
 
     /// Bounds the number of nodes that are visited one by one.
@@ -462,38 +451,6 @@ impl<'a, 'b> Walker<'a, 'b> {
         }
         self.take(state, trie.tokens_between(next, end));
         self.budget.spend((end - node) as u64 / 16)?;
-        Ok(())
-    }
-
-    /// Takes tokens that lead to `state` and no frame.
-    fn take(&mut self, state: StateId, tokens: &[TokenId]) {
-        self.accepted.extend_from_slice(tokens);
-        if let Some(groups) = &mut self.groups {
-            groups.entry(smallvec![(state, BASE)]).or_default().extend_from_slice(tokens);
-        }
-    }
-
-    /// Takes note of where tokens lead.
-    fn group(&mut self, at: &At<'_>, tokens: &[TokenId]) -> Result<(), Stop> {
-        let Some(mut groups) = self.groups.take_if(|_| !tokens.is_empty()) else { return Ok(()) };
-        let mut place: Place = match at {
-            At::One { state, record, .. } => {
-                self.fresh |= *record != Record::No;
-                smallvec![(*state, BASE)]
-            }
-            At::Many(threads) => {
-                for thread in threads {
-                    self.fresh |= thread.record != Record::No
-                        || thread.closes > 0
-                        || self.is_recorded(thread.stack)?;
-                }
-                threads.iter().map(|thread| (thread.state, thread.stack)).collect()
-            }
-        };
-        place.sort_unstable();
-        place.dedup();
-        groups.entry(place).or_default().extend_from_slice(tokens);
-        self.groups = Some(groups);
         Ok(())
     }
 

@@ -46,7 +46,27 @@ pub enum Form {
     Sparse(Arc<[TokenId]>),
 }
 
+/// Tells masks apart by where they are stored. Of two living masks, equal identities mean equal sets; the
+/// converse does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MaskIdentity([(usize, usize); 3]);
+
 impl TokenMask {
+    /// Returns the identity of the mask, which stays the same in its clones and may be given to another
+    /// mask once all of them are dropped. Costs nothing.
+    #[must_use]
+    pub fn identity(&self) -> MaskIdentity {
+        fn place<T>(part: &[T]) -> (usize, usize) {
+            (part.as_ptr().addr(), part.len())
+        }
+        MaskIdentity(match &self.form {
+            Form::Dense(words) => [place(words), (0, 0), (0, 0)],
+            Form::Delta { base, added, removed } => [place(base), place(added), place(removed)],
+            // Ids have 4 bytes each and words 8, so that lists have an identity of their own.
+            Form::Sparse(ids) => [(0, 0), place(ids), (0, 0)],
+        })
+    }
+
     /// Returns the mask without a legal token.
     #[must_use]
     pub fn empty(width: usize) -> Self {

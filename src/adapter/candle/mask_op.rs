@@ -3,16 +3,23 @@
 //!
 //! The last dimension of the tensor is the row; all others count rows. Rows may be wider than a mask
 //! (padding is illegal), never narrower. Logits are `f32`, `f16` or `bf16`. On the CPU the kernels of
-//! [`crate::mask`] write to the tensor's own memory: no copy, no allocation. On other devices the
-//! logits make a round trip through the host, which needs a contiguous tensor.
+//! [`crate::mask`] write to the tensor's own memory: no copy, no allocation. With the feature `cuda`,
+//! logits on a CUDA device are masked there, and the masks are sent; [`crate::adapter::candle::MaskTable`]
+//! sends a mask once only. On other devices the logits make a round trip through the host. Off the CPU
+//! the tensor must be contiguous.
 //!
 //! A tensor that shares its storage with others (a view) changes them too where it changes.
 
+#[cfg(feature = "cuda")]
+use candle_core::CudaStorage;
 use candle_core::backend::BackendStorage;
-use candle_core::{CpuStorage, DType, Device, Error, InplaceOp1, InplaceOp2, Layout, Result};
+use candle_core::{CpuStorage, DType, Device, Error, InplaceOp1, InplaceOp2, InplaceOp3};
+use candle_core::{Layout, Result};
 use candle_core::{Tensor, bail};
 use half::slice::HalfFloatSliceExt;
 
+#[cfg(feature = "cuda")]
+use crate::adapter::candle::cuda;
 use crate::mask::TokenMask;
 
 /// Number of bits of a word in a tensor of mask words.
@@ -79,21 +86,69 @@ pub fn mask_words(masks: &[TokenMask], device: &Device) -> Result<Tensor> {
 /// As [`apply_masks`], and if the words are not contiguous `u32`. The vocabulary's width is not known
 /// here: rows of logits may end inside the last word.
 pub fn apply_mask_words(logits: &Tensor, words: &Tensor) -> Result<()> {
-    if words.dtype() != DType::U32 || !words.is_contiguous() || words.rank() == 0 {
-        bail!("mask words must be a contiguous tensor of u32, not {words:?}");
-    }
-    if logits.device().is_cpu() {
+    check_numbers(words, "mask words")?;
+    if runs_on(logits.device()) {
         return logits.inplace_op2(words, &WordsOp);
     }
     let words = words.to_device(&Device::Cpu)?;
     through_host(logits, |host| host.inplace_op2(&words, &WordsOp))
 }
 
+/// As [`apply_mask_words`], with the number of each row's mask among the rows of words. A row whose
+/// number is past the last mask has no legal token.
+///
+/// # Errors
+///
+/// As [`apply_mask_words`], and if `index` is not a contiguous tensor of one `u32` for each row of
+/// logits.
+pub fn apply_indexed_masks(logits: &Tensor, words: &Tensor, index: &Tensor) -> Result<()> {
+    check_numbers(words, "mask words")?;
+    check_numbers(index, "the numbers of masks")?;
+    if runs_on(logits.device()) {
+        return logits.inplace_op3(words, index, &IndexedOp);
+    }
+    let (words, index) = (words.to_device(&Device::Cpu)?, index.to_device(&Device::Cpu)?);
+    through_host(logits, |host| host.inplace_op3(&words, &index, &IndexedOp))
+}
+
+fn check_numbers(tensor: &Tensor, what: &str) -> Result<()> {
+    if tensor.dtype() != DType::U32 || !tensor.is_contiguous() || tensor.rank() == 0 {
+        bail!("{what} must be a contiguous tensor of u32, not {tensor:?}");
+    }
+    Ok(())
+}
+
+/// Returns whether there are kernels of ours for the device.
+fn runs_on(device: &Device) -> bool {
+    device.is_cpu() || cfg!(feature = "cuda") && device.is_cuda()
+}
+
 fn apply(logits: &Tensor, masks: &Masks<'_>) -> Result<()> {
     if logits.device().is_cpu() {
         return logits.inplace_op1(masks);
     }
+    if runs_on(logits.device()) {
+        let words = match masks {
+            Masks::Same(mask) => mask_words(std::slice::from_ref(mask), logits.device())?,
+            Masks::Each(masks) => {
+                check_count(masks.len(), rows_of(logits))?;
+                mask_words(masks, logits.device())?
+            }
+        };
+        return apply_mask_words(logits, &words);
+    }
     through_host(logits, |host| host.inplace_op1(masks))
+}
+
+fn rows_of(logits: &Tensor) -> usize {
+    logits.elem_count().checked_div(logits.dims().last().copied().unwrap_or(0)).unwrap_or(0)
+}
+
+fn check_count(masks: usize, rows: usize) -> Result<()> {
+    if masks != rows {
+        bail!("{masks} masks for {rows} rows of logits");
+    }
+    Ok(())
 }
 
 /// Runs `op` on a copy of the logits on the host and writes the result back.
@@ -120,9 +175,7 @@ impl InplaceOp1 for Masks<'_> {
         match self {
             Self::Same(mask) => rows.check(mask)?,
             Self::Each(masks) => {
-                if masks.len() != rows.starts.len() {
-                    bail!("{} masks for {} rows of logits", masks.len(), rows.starts.len());
-                }
+                check_count(masks.len(), rows.starts.len())?;
                 masks.iter().try_for_each(|mask| rows.check(mask))?;
             }
         }
@@ -149,26 +202,118 @@ impl InplaceOp2 for WordsOp {
         words_layout: &Layout,
     ) -> Result<()> {
         let rows = Rows::of(layout)?;
-        let (start, end) = words_layout.contiguous_offsets().unwrap_or_default();
-        let words = &words.as_slice::<u32>()?[start..end];
-        let per_row = words_layout.dims().last().copied().unwrap_or_default();
-        let count = words.len().checked_div(per_row).unwrap_or_default();
-        if per_row == 0 || (count != 1 && count != rows.starts.len()) {
-            bail!("{count} rows of {per_row} mask words for {} rows of logits", rows.starts.len());
+        let words = Words::of(words, words_layout)?;
+        check_words(words_layout, layout)?;
+        if words.count == 1 {
+            let mask = words.mask(0, rows.len);
+            return rows.for_each(logits, |_, logits| logits.apply(&mask));
         }
-        if rows.len.div_ceil(WORD) < per_row {
-            bail!("rows of {} logits are narrower than {per_row} mask words", rows.len);
+        check_count(words.count, rows.starts.len())?;
+        rows.for_each(logits, |row, logits| logits.apply(&words.mask(row, rows.len)))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        logits: &mut CudaStorage,
+        layout: &Layout,
+        words: &CudaStorage,
+        words_layout: &Layout,
+    ) -> Result<()> {
+        let (masks, rows) = check_words(words_layout, layout)?;
+        if masks != 1 {
+            check_count(masks, rows)?;
         }
-        let width = rows.len.min(per_row * WORD);
-        let mask = |row: usize| {
-            let words = &words[row * per_row..][..per_row];
-            TokenMask::from_words(width, words.chunks(2).map(whole).collect())
-        };
-        let shared = (count == 1).then(|| mask(0));
-        rows.for_each(logits, |row, logits| match &shared {
-            Some(mask) => logits.apply(mask),
-            None => logits.apply(&mask(row)),
+        cuda::apply(logits, layout, &cuda::Masks { words: (words, words_layout), index: None })
+    }
+}
+
+/// Masks as words in a second tensor, and the number of each row's mask in a third.
+struct IndexedOp;
+
+impl InplaceOp3 for IndexedOp {
+    fn name(&self) -> &'static str {
+        "schemac-apply-indexed-masks"
+    }
+
+    fn cpu_fwd(
+        &self,
+        logits: &mut CpuStorage,
+        layout: &Layout,
+        words: &CpuStorage,
+        words_layout: &Layout,
+        index: &CpuStorage,
+        index_layout: &Layout,
+    ) -> Result<()> {
+        let rows = Rows::of(layout)?;
+        let words = Words::of(words, words_layout)?;
+        check_words(words_layout, layout)?;
+        check_count(index_layout.shape().elem_count(), rows.starts.len())?;
+        let (start, end) = index_layout.contiguous_offsets().unwrap_or_default();
+        let index = &index.as_slice::<u32>()?[start..end];
+        rows.for_each(logits, |row, logits| {
+            logits.apply(&words.mask(index[row] as usize, rows.len))
         })
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        logits: &mut CudaStorage,
+        layout: &Layout,
+        words: &CudaStorage,
+        words_layout: &Layout,
+        index: &CudaStorage,
+        index_layout: &Layout,
+    ) -> Result<()> {
+        let (_, rows) = check_words(words_layout, layout)?;
+        check_count(index_layout.shape().elem_count(), rows)?;
+        let (words, index) = ((words, words_layout), Some((index, index_layout)));
+        cuda::apply(logits, layout, &cuda::Masks { words, index })
+    }
+}
+
+/// Checks the width of mask words against that of the logits, and returns how many masks and rows
+/// there are.
+fn check_words(words: &Layout, logits: &Layout) -> Result<(usize, usize)> {
+    let count = |layout: &Layout| {
+        let width = layout.dims().last().copied().unwrap_or_default();
+        (width, layout.shape().elem_count().checked_div(width).unwrap_or_default())
+    };
+    let ((per_mask, masks), (width, rows)) = (count(words), count(logits));
+    if masks == 0 {
+        bail!("no mask words for {rows} rows of logits");
+    }
+    if width.div_ceil(WORD) < per_mask {
+        bail!("rows of {width} logits are narrower than {per_mask} mask words");
+    }
+    Ok((masks, rows))
+}
+
+/// Masks as words on the host.
+struct Words<'a> {
+    words: &'a [u32],
+    per_mask: usize,
+    count: usize,
+}
+
+impl<'a> Words<'a> {
+    fn of(storage: &'a CpuStorage, layout: &Layout) -> Result<Self> {
+        let (start, end) = layout.contiguous_offsets().unwrap_or_default();
+        let words = &storage.as_slice::<u32>()?[start..end];
+        let per_mask = layout.dims().last().copied().unwrap_or_default();
+        let count = words.len().checked_div(per_mask).unwrap_or_default();
+        Ok(Self { words, per_mask, count })
+    }
+
+    /// Returns a mask for a row of `len` logits, an empty one if there is none of this number.
+    fn mask(&self, number: usize, len: usize) -> TokenMask {
+        let width = len.min(self.per_mask * WORD);
+        if number >= self.count {
+            return TokenMask::empty(width);
+        }
+        let words = &self.words[number * self.per_mask..][..self.per_mask];
+        TokenMask::from_words(width, words.chunks(2).map(whole).collect())
     }
 }
 
@@ -289,7 +434,7 @@ mod tests {
         row.iter().enumerate().map(masked).collect()
     }
 
-    fn rows_of(tensor: &Tensor) -> Vec<Vec<f32>> {
+    fn lines_of(tensor: &Tensor) -> Vec<Vec<f32>> {
         tensor.to_dtype(DType::F32).unwrap().to_vec2().unwrap()
     }
 
@@ -307,17 +452,23 @@ mod tests {
                 };
                 let each = fresh();
                 apply_masks(&each, &masks).unwrap();
-                assert_eq!(rows_of(&each), wanted, "{dtype:?} {width} of {len}");
+                assert_eq!(lines_of(&each), wanted, "{dtype:?} {width} of {len}");
                 let by_words = fresh();
                 apply_mask_words(&by_words, &mask_words(&masks, &Device::Cpu).unwrap()).unwrap();
-                assert_eq!(rows_of(&by_words), wanted, "{dtype:?} {width} of {len}, words");
+                assert_eq!(lines_of(&by_words), wanted, "{dtype:?} {width} of {len}, words");
+                let numbers: Vec<u32> = (0..).take(masks.len()).collect();
+                let index = Tensor::new(&numbers[..], &Device::Cpu).unwrap();
+                let indexed = fresh();
+                let words = mask_words(&masks, &Device::Cpu).unwrap();
+                apply_indexed_masks(&indexed, &words, &index).unwrap();
+                assert_eq!(lines_of(&indexed), wanted, "{dtype:?} {width} of {len}, indexed");
                 let copied = fresh();
                 through_host(&copied, |host| host.inplace_op1(&Masks::Each(&masks))).unwrap();
-                assert_eq!(rows_of(&copied), wanted, "{dtype:?} {width} of {len}, copied");
+                assert_eq!(lines_of(&copied), wanted, "{dtype:?} {width} of {len}, copied");
                 let same = fresh();
                 apply_mask(&same, &masks[0]).unwrap();
                 let wanted = vec![wanted[0].clone(); masks.len()];
-                assert_eq!(rows_of(&same), wanted, "{dtype:?} {width} of {len}, one mask");
+                assert_eq!(lines_of(&same), wanted, "{dtype:?} {width} of {len}, one mask");
             }
         }
     }
@@ -343,11 +494,22 @@ mod tests {
         let mask = TokenMask::from_ids(40, vec![TokenId::new(7)]);
         // The last position of each sequence: rows that are not next to each other.
         apply_mask(&whole.narrow(1, 2, 1).unwrap(), &mask).unwrap();
-        let after = rows_of(&whole.reshape((6, 40)).unwrap());
-        for (i, (after, before)) in after.iter().zip(rows_of(&before)).enumerate() {
+        let after = lines_of(&whole.reshape((6, 40)).unwrap());
+        for (i, (after, before)) in after.iter().zip(lines_of(&before)).enumerate() {
             let wanted = if i % 3 == 2 { expected(&mask, &before) } else { before };
             assert_eq!(*after, wanted, "row {i}");
         }
+    }
+
+    #[test]
+    fn a_number_past_the_last_mask_leaves_no_legal_token() {
+        let logits = Tensor::from_slice(&values(80), (2, 40), &Device::Cpu).unwrap();
+        let words = mask_words(&masks(40), &Device::Cpu).unwrap();
+        let index = Tensor::new(&[4_u32, 0], &Device::Cpu).unwrap();
+        apply_indexed_masks(&logits, &words, &index).unwrap();
+        let after = lines_of(&logits);
+        assert!(after[0].iter().all(|&logit| logit == f32::NEG_INFINITY));
+        assert_eq!(after[1], expected(&masks(40)[0], &values(80)[40..]));
     }
 
     #[test]
@@ -355,7 +517,7 @@ mod tests {
         let mask = &masks(40)[0];
         let narrow = Tensor::from_slice(&values(78), (2, 39), &Device::Cpu).unwrap();
         let wide = Tensor::from_slice(&values(80), (2, 40), &Device::Cpu).unwrap();
-        let before = (rows_of(&narrow), rows_of(&wide));
+        let before = (lines_of(&narrow), lines_of(&wide));
         let words = mask_words(&masks(65), &Device::Cpu).unwrap();
         let refused = [
             apply_mask(&narrow, mask),
@@ -366,11 +528,17 @@ mod tests {
             apply_mask_words(&wide, &words.narrow(1, 0, 2).unwrap()),
             apply_mask_words(&wide, &mask_words(&masks(40)[..3], &Device::Cpu).unwrap()),
             apply_mask_words(&wide, &wide),
+            apply_indexed_masks(&wide, &mask_words(&masks(40), &Device::Cpu).unwrap(), &wide),
+            apply_indexed_masks(
+                &wide,
+                &mask_words(&masks(40), &Device::Cpu).unwrap(),
+                &Tensor::new(&[0_u32], &Device::Cpu).unwrap(),
+            ),
         ];
         for (i, result) in refused.iter().enumerate() {
             assert!(result.is_err(), "case {i}");
         }
-        assert_eq!((rows_of(&narrow), rows_of(&wide)), before);
+        assert_eq!((lines_of(&narrow), lines_of(&wide)), before);
         let integers = Tensor::new(&[1_u32, 2], &Device::Cpu).unwrap();
         assert!(apply_mask(&integers, &masks(2)[0]).is_err());
         assert!(mask_words(&[], &Device::Cpu).is_err());

@@ -8,8 +8,11 @@
 //! several times what it gains.
 
 mod chat;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod llama;
 mod mask_op;
+mod mask_table;
 mod model;
 mod model_file;
 mod prompt;
@@ -20,7 +23,10 @@ mod sequences;
 mod tests;
 
 pub use self::chat::{ChatTemplate, Message};
-pub use self::mask_op::{apply_mask, apply_mask_words, apply_masks, mask_words};
+pub use self::mask_op::{
+    apply_indexed_masks, apply_mask, apply_mask_words, apply_masks, mask_words,
+};
+pub use self::mask_table::MaskTable;
 pub use self::model::GgufModel;
 pub use self::prompt::PromptEncoder;
 pub use self::requantize::requantize;

@@ -178,10 +178,14 @@ impl GrammarCache {
             source = if stored.is_some() { Source::Folder } else { Source::Compiler };
             stored.map_or_else(compile, Ok)
         });
+        let bytes = match result {
+            Ok(automaton) => automaton.stats().memory(),
+            Err(_) => size_of::<Slot>() + size_of::<Error>(),
+        };
         let evicted = {
             let mut table = self.table();
             table.count(source);
-            table.weigh(key, &cell);
+            table.weigh(key, &cell, bytes);
             table.evict(self.bytes)
         };
         for (key, automaton) in evicted {
@@ -247,15 +251,11 @@ impl Table {
         }
     }
 
-    /// Takes the bytes of `key` again, if it still has this cell.
-    fn weigh(&mut self, key: Key, cell: &Arc<Cell>) {
+    /// Sets the bytes of `key`, if it still has this cell.
+    fn weigh(&mut self, key: Key, cell: &Arc<Cell>, bytes: usize) {
         let Some(slot) = self.slots.get_mut(&key).filter(|slot| Arc::ptr_eq(&slot.cell, cell))
         else {
             return;
-        };
-        let bytes = match cell.get() {
-            Some(Ok(automaton)) => automaton.stats().memory(),
-            _ => size_of::<Slot>() + size_of::<Error>(),
         };
         self.stats.bytes = self.stats.bytes - slot.bytes + bytes;
         slot.bytes = bytes;

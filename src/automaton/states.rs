@@ -3,6 +3,7 @@
 //! A state is a live expression; its row is computed when it is first used and never changes. Rows are
 //! read without a lock; only growing takes the one of the [`Grower`].
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
@@ -22,6 +23,8 @@ pub struct Automaton {
     grower: Mutex<Growth>,
     limits: Limits,
     start: StateId,
+    /// The number of expressions, which is asked for while others grow the tables.
+    expressions: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -182,7 +185,8 @@ impl Automaton {
         let states = boxcar::Vec::new();
         let mut growth = Growth { grower, ids: HashMap::default() };
         let start = growth.state(&states, start)?;
-        Ok(Self { states, grower: Mutex::new(growth), limits, start })
+        let expressions = AtomicUsize::new(growth.grower.grammar.arena.len());
+        Ok(Self { states, grower: Mutex::new(growth), limits, start, expressions })
     }
 
     /// Returns the automaton as data.
@@ -229,7 +233,9 @@ impl Automaton {
             }
         }
         let grower = Grower::restore(grammar, limits.clone(), expansions);
-        Some(Self { states, grower: Mutex::new(Growth { grower, ids }), limits, start })
+        let expressions = AtomicUsize::new(grower.grammar.arena.len());
+        let grower = Mutex::new(Growth { grower, ids });
+        Some(Self { states, grower, limits, start, expressions })
     }
 
     /// Returns the start state.
@@ -244,10 +250,10 @@ impl Automaton {
         self.states.count()
     }
 
-    /// Returns the number of expressions so far.
+    /// Returns the number of expressions so far. Does not wait for what is being grown.
     #[must_use]
     pub fn expression_count(&self) -> usize {
-        self.lock().grower.grammar.arena.len()
+        self.expressions.load(Ordering::Relaxed)
     }
 
     /// Returns the limits.
@@ -282,6 +288,7 @@ impl Automaton {
         std::mem::swap(&mut growth.grower.budget, budget);
         let result = work(&mut growth);
         std::mem::swap(&mut growth.grower.budget, budget);
+        self.expressions.store(growth.grower.grammar.arena.len(), Ordering::Relaxed);
         result
     }
 

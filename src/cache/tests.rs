@@ -86,6 +86,20 @@ fn many_threads_over_many_grammars_get_each_its_own() {
 }
 
 #[test]
+fn a_request_waits_for_no_work_on_the_grammar_that_it_finds() {
+    let cache = Arc::new(GrammarCache::new(64 << 20));
+    let compiler = cached(&cache);
+    let grammar = compiler.compile_schema(&schema(0)).unwrap();
+    let (sender, found) = std::sync::mpsc::channel();
+    // As another thread's mask does, this keeps the grammar from growing meanwhile.
+    let in_time = grammar.automaton().with_grammar(|_| {
+        thread::spawn(move || sender.send(compiler.compile_schema(&schema(0)).is_ok()));
+        found.recv_timeout(std::time::Duration::from_secs(60))
+    });
+    assert_eq!(in_time, Ok(true));
+}
+
+#[test]
 fn an_error_is_shared_like_a_grammar() {
     let cache = Arc::new(GrammarCache::new(64 << 20));
     let compiler = cached(&cache);

@@ -40,6 +40,8 @@ fn random_schemas_generate_and_accept_what_the_validator_calls_valid() {
     }
     println!("{tally:#?}");
     assert_eq!(findings, 0);
+    // Elements run out where few are left for hidden reasons only, which is rare: of a hundred schemas never.
+    assert!(tally.ran_out.len() * 1_000 <= tally.schemas, "{:?}", tally.ran_out);
     assert!(tally.valid > 0 && tally.invalid > 0 && tally.outputs > 0, "nothing was compared");
 }
 
@@ -58,6 +60,11 @@ fn schemas_of_the_kinds_that_once_were_wrong_are_right() {
         json!({"items": {"propertyNames": {"pattern": "^[ab]?$"},
             "additionalProperties": {"type": "boolean"}}, "uniqueItems": true}),
         json!({"if": {"required": ["x"]}, "then": {"propertyNames": {"pattern": "^[xy]$"}}}),
+        // Which few are left is hidden behind formats.
+        json!({"type": "object", "propertyNames": {"if": {"if": {"format": "hostname",
+            "enum": ["x1", " "], "if": {"format": "email"}, "then": {"minLength": 2}},
+            "then": {"maxLength": 1}, "else": {"type": "string", "format": "date"}},
+            "then": {"pattern": "^(a|ab)*$"}, "else": {"enum": ["b", "\u{3b1}"]}}}),
         // A count leaves no room for a name that is tried first.
         json!({"properties": {"b": {}, "c": {}, "d": {}, "e": {}, "f": {}, "g": {}, "ab": {}},
             "required": ["a/b"], "maxProperties": 1}),
@@ -94,7 +101,9 @@ fn schemas_of_the_kinds_that_once_were_wrong_are_right() {
     ];
     let effort = Effort { walks: 15, candidates: 60 };
     for schema in schemas {
-        let findings = examine(&schema, 1, effort, &mut Tally::default());
+        let mut tally = Tally::default();
+        let findings = examine(&schema, 1, effort, &mut tally);
         assert!(findings.is_empty(), "{}", findings[0]);
+        assert!(tally.ran_out.is_empty(), "elements ran out: {schema}");
     }
 }

@@ -37,6 +37,8 @@ pub(crate) struct Tally {
     pub(crate) refused: BTreeMap<String, usize>,
     /// The outputs that could not be completed, by reason.
     pub(crate) stopped: BTreeMap<String, usize>,
+    /// The schemas under which an output came to a place where every element had been written.
+    pub(crate) ran_out: BTreeSet<String>,
     pub(crate) outputs: usize,
     /// The instances that the crate calls valid, and invalid.
     pub(crate) valid: usize,
@@ -406,9 +408,13 @@ impl Examination<'_> {
 
     /// Returns whether an output may come to a place where nothing completes it: there may be few elements
     /// that differ.
-    fn may_run_out(&self, kind: &ErrorKind) -> bool {
-        *kind == ErrorKind::Unsatisfiable
-            && self.schema.to_string().contains("\"uniqueItems\":true")
+    fn may_run_out(&mut self, kind: &ErrorKind) -> bool {
+        let schema = self.schema.to_string();
+        let may = *kind == ErrorKind::Unsatisfiable && schema.contains("\"uniqueItems\":true");
+        if may {
+            self.tally.ran_out.insert(schema);
+        }
+        may
     }
 
     /// Lets both sides judge instances.

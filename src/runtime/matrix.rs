@@ -101,8 +101,8 @@ impl MaskMatrix {
     /// Computes the masks of all sequences on up to `threads` threads, this one included, and returns
     /// what there is to do with each row.
     ///
-    /// Masks that are known cost less than a thread does to start, about 0.5 µs a row to write them:
-    /// more threads than one pay where masks are yet to be made.
+    /// Masks that are known cost less than a thread does to start: more threads than one pay where masks
+    /// are yet to be made.
     ///
     /// # Panics
     ///

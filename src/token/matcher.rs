@@ -218,10 +218,12 @@ impl Matcher {
     }
 
     /// Returns a text of the least number of bytes that completes the output; empty if it is complete.
+    /// Where texts must differ from earlier ones, it may be longer than the least.
     ///
     /// # Errors
     ///
-    /// [`StepError::BudgetExceeded`].
+    /// [`StepError::BudgetExceeded`]; [`StepError::Grammar`] of kind `unsatisfiable` if nothing completes the
+    /// output, as may be where texts must differ.
     pub fn shortest_completion(&self) -> Result<Vec<u8>, StepError> {
         if self.finished {
             return Ok(Vec::new());

@@ -290,8 +290,8 @@ impl Vocabulary {
     /// trie, the runs of the usual classes of characters, and the quotients by the usual partitions of
     /// bytes. For services that load a vocabulary once and want no first mask to wait.
     ///
-    /// Cost: several passes over the vocabulary and sorts of its tokens, some 100 ms and 20 MB for 128,256
-    /// tokens.
+    /// Cost: several passes over the vocabulary and sorts of its tokens; memory of the order of the
+    /// vocabulary's own.
     pub fn prepare(&self) {
         let _ = self.text_exits();
         for runs in (0..).map_while(|class| self.runs(class)) {

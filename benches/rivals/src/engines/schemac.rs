@@ -30,9 +30,7 @@ impl Schemac {
         }
         let vocabulary = Arc::new(Vocabulary::new(tokens, ends).expect("a vocabulary"));
         // What is built once for each vocabulary is in no time.
-        let _ = vocabulary.trie();
-        (0..).map_while(|class| vocabulary.runs(class)).for_each(drop);
-        (0..).map_while(|number| vocabulary.quotient(number)).for_each(drop);
+        vocabulary.prepare();
         let options = JsonOptions::default().formats(Formats::AssertStandard);
         Self { compiler: Compiler::new(vocabulary).json_options(options), dense }
     }

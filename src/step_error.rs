@@ -102,6 +102,18 @@ impl StepError {
             Self::Grammar(_) => "grammar",
         }
     }
+
+    /// Returns whether it says that no token can follow here, and nothing about the rest.
+    pub(crate) const fn is_dead_end(&self) -> bool {
+        matches!(
+            self,
+            Self::AllTokensIllegal { .. }
+                | Self::NoFiniteLegalLogit { .. }
+                | Self::AllTokensBanned { .. }
+                | Self::TokenBanned { .. }
+                | Self::TokenBudget { .. }
+        )
+    }
 }
 
 impl fmt::Display for StepError {

@@ -29,7 +29,7 @@ pub struct Beam {
     /// The number of groups that the width is divided into. Each is a beam of its own. Default 1.
     pub groups: NonZeroUsize,
     /// What a token loses, in log-probability, for each output of the groups before that takes it at the
-    /// same step. It counts for what is followed, not for scores. Default 0.
+    /// same step; at least 0 (the default). It counts for what is followed, not for scores.
     pub diversity: f64,
 }
 
@@ -66,6 +66,8 @@ struct Group {
     open: Vec<Open>,
     /// Complete outputs, best first.
     done: Vec<Hypothesis>,
+    /// Why the first output was given up.
+    given_up: Option<StepError>,
 }
 
 impl Beam {
@@ -100,12 +102,15 @@ impl Beam {
         if !self.width.get().is_multiple_of(self.groups.get()) {
             return wrong(format!("`groups` is {}; it must divide {}", self.groups, self.width));
         }
-        for (name, value) in
-            [("length_exponent", self.length_exponent), ("diversity", self.diversity)]
-        {
-            if !value.is_finite() {
-                return wrong(format!("`{name}` is {value}; it must be finite"));
-            }
+        if !self.length_exponent.is_finite() {
+            return wrong(format!(
+                "`length_exponent` is {}; it must be finite",
+                self.length_exponent
+            ));
+        }
+        if !self.diversity.is_finite() || self.diversity < 0.0 {
+            let text = "it must be finite and at least 0";
+            return wrong(format!("`diversity` is {}; {text}", self.diversity));
         }
         Ok(())
     }
@@ -115,14 +120,15 @@ impl Beam {
     ///
     /// Each step asks the model for every open output. A search ends where no open output can reach the
     /// score of a complete one, which is exact: it gives what a search to the last token would give.
-    /// Temperature, filters and random numbers play no part.
+    /// Temperature, filters and random numbers play no part. An output that no token can follow (all legal
+    /// logits are −∞, or all legal tokens are banned) is given up, and the others go on.
     ///
     /// # Errors
     ///
     /// [`StepError::InvalidPolicy`] if an option is out of its range or there is no budget of tokens;
     /// [`GenerateError::Rows`] if the model gives too few or too many rows; otherwise as
     /// [`ConstrainedSampler::generate`], where all logits of the vocabulary are looked at, not only
-    /// those of legal tokens.
+    /// those of legal tokens. That no token can follow is an error only where no output was completed.
     pub fn search<M: Model>(
         &self,
         start: &ConstrainedSampler,
@@ -141,7 +147,7 @@ impl Beam {
         let mut groups: Vec<Group> = Vec::new();
         for _ in 0..self.groups.get() {
             let open = vec![Open { sampler: start.fork(), log_probability: 0.0 }];
-            groups.push(Group { open, done: Vec::new() });
+            groups.push(Group { open, ..Group::default() });
         }
         let mut rows = Vec::new();
         while groups.iter().any(|group| !group.open.is_empty()) {
@@ -157,7 +163,11 @@ impl Beam {
                 self.advance(group, own, &mut taken, longest).map_err(GenerateError::Step)?;
             }
         }
+        let given_up = groups.iter_mut().find_map(|group| group.given_up.take());
         let mut found: Vec<_> = groups.into_iter().flat_map(|group| group.done).collect();
+        if let Some(error) = given_up.filter(|_| found.is_empty()) {
+            return Err(GenerateError::Step(error));
+        }
         found.sort_by(better);
         found.dedup_by(|a, b| a.sampler.tokens() == b.sampler.tokens());
         found.truncate(self.width.get());
@@ -187,7 +197,7 @@ impl Beam {
             let mut found = 0;
             let mut ends = Vec::new();
             let before = open.log_probability;
-            open.sampler.visit_fitting(row, |token, log_probability| {
+            let visited = open.sampler.visit_fitting(row, |token, log_probability| {
                 let log_probability = before + log_probability;
                 if vocabulary.is_end(token) {
                     ends.push((token, log_probability));
@@ -198,7 +208,18 @@ impl Beam {
                 }
                 // All end tokens count, however improbable.
                 found < enough || ends.len() < legal_ends
-            })?;
+            });
+            match visited {
+                Ok(()) if found == 0 && ends.is_empty() => {
+                    let step = open.sampler.tokens().len();
+                    group.given_up.get_or_insert(StepError::NoFiniteLegalLogit { step });
+                }
+                Ok(()) => {}
+                Err(error) if error.is_dead_end() => {
+                    group.given_up.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
             for (token, log_probability) in ends {
                 let mut sampler = open.sampler.fork();
                 sampler.accept(token)?;
@@ -229,7 +250,8 @@ impl Beam {
         group.done.truncate(width);
         taken.extend(steps.iter().map(|step| step.token));
         if let Some(worst) = group.done.get(width - 1) {
-            next.retain(|open| self.best_possible(open, longest) > worst.score);
+            // One that can reach the same score may rank before it by its tokens.
+            next.retain(|open| self.best_possible(open, longest) >= worst.score);
         }
         group.open = next;
         Ok(())

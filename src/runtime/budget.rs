@@ -11,6 +11,7 @@
 //! ends within it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::ids::TokenId;
 use crate::mask::TokenMask;
@@ -24,6 +25,8 @@ pub(super) struct WayOut {
     way: Option<VecDeque<TokenId>>,
     /// Those after a token that was looked at and fits.
     next: Option<(TokenId, VecDeque<TokenId>)>,
+    /// Those from the start of the grammar.
+    start: Option<Arc<[TokenId]>>,
 }
 
 impl WayOut {
@@ -44,7 +47,8 @@ impl WayOut {
         }
         match completion {
             Some(Completion { tokens, .. }) if tokens.len() <= left => {
-                Ok(Self { way: Some(tokens.into()), next: None })
+                let start = Some(tokens.as_slice().into());
+                Ok(Self { way: Some(tokens.into()), next: None, start })
             }
             Some(Completion { tokens, exact }) => {
                 Err(StepError::TokenBudget { left, needed: tokens.len(), exact })
@@ -165,5 +169,11 @@ impl WayOut {
     /// Forgets where the sequence stood.
     pub(super) fn forget(&mut self) {
         (self.way, self.next) = (None, None);
+    }
+
+    /// Goes back to the start of the grammar, from where a way is known.
+    pub(super) fn restart(&mut self) {
+        self.way = self.start.as_ref().map(|way| way.iter().copied().collect());
+        self.next = None;
     }
 }

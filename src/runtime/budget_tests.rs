@@ -1,11 +1,12 @@
 //! Budgets of tokens against a search that tries everything.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::budget::WayOut;
-use super::{ConstrainedSampler, Policy, uniform};
+use super::{Beam, ConstrainedSampler, Policy, Reason, Stage, speculate, uniform};
 use crate::frontend::gbnf;
 use crate::ids::TokenId;
 use crate::limits::Limits;
@@ -208,6 +209,67 @@ fn an_impossible_budget_names_the_least_one_that_would_do() {
     let lazy = Limits::default().max_closing_work(1);
     assert_eq!(refused(GRAMMARS[0], lazy, 1), Some((3, false)));
     assert_eq!(refused(GRAMMARS[0], Limits::default(), 1), Some((2, true)));
+}
+
+#[test]
+fn where_all_that_fits_has_no_finite_logit_the_way_out_is_taken_by_every_way_of_decoding() {
+    // `b` and the end are all that two tokens can hold, and the model wants `a` alone.
+    let automaton = automaton("root ::= \"a\"* \"b\"", Limits::default());
+    let no = f32::NEG_INFINITY;
+    let mut model =
+        |_: &[TokenId]| Ok::<_, Infallible>([0.0, no, no, no, no, no, no, no, no, 0.0].to_vec());
+    let row = model(&[]).unwrap();
+    let two = NonZeroUsize::new(2).unwrap();
+    for policy in [Policy::greedy(), Policy::sample(1.0), Policy::sample(1.0).top_p(0.5)] {
+        let policy = policy.max_tokens(two);
+        let start = ConstrainedSampler::new(automaton.clone(), policy).unwrap();
+        let mut sampler = start.clone();
+        let choice = sampler.sample(&row).unwrap();
+        assert_eq!((choice.token, choice.reason), (TokenId::new(1), Reason::Budget));
+        // What is seen is what was looked at, and not an error.
+        let view = sampler.view(&row, &choice).unwrap();
+        assert_eq!((view.token, view.before.rank, view.reason), (choice.token, 0, Reason::Budget));
+        let stages = sampler.stages(&row).unwrap();
+        let mask = stages.iter().find(|stage| stage.stage == Stage::Mask).unwrap();
+        assert_eq!(mask.probabilities, [(TokenId::new(0), 1.0)]);
+        assert_eq!(sampler.distribution(&row).unwrap(), [(TokenId::new(0), 1.0)]);
+        sampler.generate(&mut model).unwrap();
+        assert_eq!(sampler.text(), "b");
+        let mut speculated = start.clone();
+        while !speculated.is_finished() {
+            speculate(&mut speculated, &mut model.clone(), &mut model, two).unwrap();
+        }
+        assert_eq!(speculated.tokens(), sampler.tokens());
+        // A beam looks for what is probable, and here nothing is possible.
+        let error = Beam::new(two).search(&start, &mut model).unwrap_err();
+        let none = StepError::NoFiniteLegalLogit { step: 0 };
+        assert_eq!(error.to_string(), none.to_string());
+    }
+}
+
+#[test]
+fn a_way_that_only_a_long_search_finds_is_found_again_after_going_back() {
+    // `ca aaaa end` are three tokens, and of the shortest texts `ca c b end` four. The work of a step does
+    // not suffice to find the three, that of the start does.
+    let limits = Limits::default().max_closing_work(199);
+    let automaton = automaton(GRAMMARS[3], limits);
+    let policy = Policy::greedy().max_tokens(NonZeroUsize::new(3).unwrap());
+    let mut sampler = ConstrainedSampler::new(automaton, policy).unwrap();
+    let row = [0.0; 10];
+    let way = [5, 4, 9].map(TokenId::new);
+    for back in 0..4 {
+        while !sampler.is_finished() {
+            let token = sampler.sample(&row).unwrap().token;
+            assert!(sampler.mask().unwrap().contains(token));
+            sampler.accept(token).unwrap();
+        }
+        assert_eq!(sampler.tokens(), way);
+        if back == 0 {
+            sampler.reset();
+        } else {
+            sampler.rollback(back).unwrap();
+        }
+    }
 }
 
 #[test]

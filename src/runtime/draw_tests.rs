@@ -218,6 +218,19 @@ fn top_k_keeps_exactly_k_and_ties_go_to_the_lower_ids() {
 }
 
 #[test]
+fn top_k_counts_and_the_nucleus_follows_how_sure_the_model_is() {
+    let kept = |logits: &[f32], policy: &Policy| probabilities(logits, policy).len();
+    let (top_k, top_p) = (Policy::sample(1.0).top_k(k(50)), Policy::sample(1.0).top_p(0.9));
+    // One token has .95: of 50 that are kept 49 are wrong, and the nucleus is that one.
+    let mut sure = vec![0.95];
+    sure.resize(1_000, 0.05 / 999.0);
+    assert_eq!((kept(&logs(&sure), &top_k), kept(&logs(&sure), &top_p)), (50, 1));
+    // 500 tokens have .002 each: 450 of them are lost, and the nucleus has 450.
+    let unsure = logs(&[0.002; 500]);
+    assert_eq!((kept(&unsure, &top_k), kept(&unsure, &top_p)), (50, 450));
+}
+
+#[test]
 fn top_p_after_top_k_measures_the_renormalised_rest() {
     // Of the two kept by top-k the first has 2/3: enough for p = 0.6, though it has 0.5 of all.
     let logits = logs(&[0.5, 0.25, 0.125, 0.125]);
@@ -631,4 +644,24 @@ fn policies_are_read_from_json_and_unknown_or_zero_options_are_errors() {
     assert_eq!(serde_json::from_str::<Policy>("{}").unwrap(), Policy::default());
     assert!(serde_json::from_str::<Policy>(r#"{"top_k":0}"#).is_err());
     assert!(serde_json::from_str::<Policy>(r#"{"temprature":0.7}"#).is_err());
+}
+
+#[test]
+fn every_valid_policy_comes_back_from_json_bit_by_bit() {
+    let ban = Policy::greedy().bias(id(3), f64::NEG_INFINITY).bias(id(4), -1.5);
+    let text = serde_json::to_string(&ban).unwrap();
+    assert!(text.contains(r#""logit_bias":{"3":null,"4":-1.5}"#), "{text}");
+    assert_eq!(serde_json::from_str::<Policy>(&text).unwrap(), ban);
+    // Most of these take 17 digits.
+    for step in 0..2_000 {
+        let number = |more: usize| uniform(3, 5 * step + more);
+        let policy = Policy::sample(number(0) * 3.0)
+            .top_p(number(1))
+            .min_p(number(2) * 1e-3)
+            .frequency_penalty(-number(3) / 3.0)
+            .bias(id(step), number(4) * 1e9)
+            .seed(u64::MAX - step as u64);
+        let text = serde_json::to_string(&policy).unwrap();
+        assert_eq!(serde_json::from_str::<Policy>(&text).unwrap(), policy, "{text}");
+    }
 }

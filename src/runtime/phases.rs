@@ -80,6 +80,8 @@ pub struct PhasedSampler {
     phases: Arc<[Phase]>,
     /// The parts so far with the numbers of their phases; the last is going on.
     parts: Vec<(usize, ConstrainedSampler)>,
+    /// What penalties look at before the tokens.
+    prompt: Arc<[TokenId]>,
     tokens: Vec<TokenId>,
 }
 
@@ -112,7 +114,22 @@ impl PhasedSampler {
             ConstrainedSampler::new(phase.automaton.clone(), phase.policy.clone())?;
         }
         let sampler = ConstrainedSampler::new(first.automaton.clone(), first.policy.clone())?;
-        Ok(Self { phases: phases.into(), parts: vec![(0, sampler)], tokens: Vec::new() })
+        let (phases, parts) = (phases.into(), vec![(0, sampler)]);
+        Ok(Self { phases, parts, prompt: Arc::default(), tokens: Vec::new() })
+    }
+
+    /// Returns the same sampler at its start, for a sequence that follows `prompt`, whose tokens the
+    /// penalties of all phases then look at as if they had been generated.
+    #[must_use]
+    pub fn with_penalised_prompt(mut self, prompt: &[TokenId]) -> Self {
+        self.parts.truncate(1);
+        for (_, part) in &mut self.parts {
+            part.reset();
+            *part = part.fork().with_penalised_prompt(prompt);
+        }
+        self.tokens.clear();
+        self.prompt = prompt.into();
+        self
     }
 
     /// Chooses the next token and accepts it.
@@ -149,7 +166,7 @@ impl PhasedSampler {
         {
             let phase = &self.phases[next];
             let sampler = ConstrainedSampler::new(phase.automaton.clone(), phase.policy.clone())?;
-            self.parts.push((next, sampler.following(&self.tokens)));
+            self.parts.push((next, sampler.following(&self.prompt, &self.tokens)));
         }
         Ok(())
     }

@@ -53,7 +53,9 @@ pub struct Policy {
     pub frequency_penalty: f64,
     /// The number of latest tokens that the penalties look at. `None` (the default) is all of them.
     pub penalty_window: Option<NonZeroUsize>,
-    /// Is added to the logits of these tokens; less than +∞. −∞ bans a token.
+    /// Is added to the logits of these tokens; less than +∞. −∞ bans a token; in JSON, which has no
+    /// such number, it is `null`.
+    #[serde(with = "biases")]
     pub logit_bias: BTreeMap<TokenId, f64>,
     /// The number of tokens before which the output may not end, unless nothing else is legal or
     /// fits into [`Policy::max_tokens`]. Default 0.
@@ -285,6 +287,28 @@ impl Policy {
             require(self.min_tokens < max.get(), "min_tokens", &self.min_tokens, &range)?;
         }
         Ok(())
+    }
+}
+
+/// Biases as data, where −∞ is `null`.
+mod biases {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::ids::TokenId;
+
+    type Biases = BTreeMap<TokenId, f64>;
+
+    pub(super) fn serialize<S: Serializer>(biases: &Biases, to: S) -> Result<S::Ok, S::Error> {
+        let or_null = |&bias: &f64| (bias != f64::NEG_INFINITY).then_some(bias);
+        to.collect_map(biases.iter().map(|(token, bias)| (token, or_null(bias))))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Biases, D::Error> {
+        let biases = BTreeMap::<TokenId, Option<f64>>::deserialize(from)?;
+        let or_ban = |bias: Option<f64>| bias.unwrap_or(f64::NEG_INFINITY);
+        Ok(biases.into_iter().map(|(token, bias)| (token, or_ban(bias))).collect())
     }
 }
 

@@ -97,4 +97,27 @@ mod tests {
         assert_eq!(Preset::Structured.policy(), Policy::greedy());
         assert_eq!(Preset::Conversation.policy(), Policy::sample(0.8).top_p(0.9));
     }
+
+    #[test]
+    fn presets_lie_in_the_ranges_that_are_usually_recommended() {
+        let table = [
+            (Preset::Factual, 0.0..=0.3, 1.0),
+            (Preset::Code, 0.2..=0.4, 0.95),
+            (Preset::Structured, 0.0..=0.3, 1.0),
+            (Preset::Translation, 0.1..=0.3, 1.0),
+            (Preset::Summarization, 0.3..=0.6, 0.9),
+            (Preset::Conversation, 0.7..=0.9, 0.9),
+            // .95, or min-p.
+            (Preset::Creative, 0.9..=1.2, 1.0),
+            (Preset::Reasoning, 0.0..=0.1, 1.0),
+            (Preset::Brainstorming, 1.0..=1.4, 0.95),
+        ];
+        assert_eq!(table.each_ref().map(|row| row.0), Preset::ALL);
+        for (preset, temperatures, top_p) in table {
+            let policy = preset.policy();
+            assert!(temperatures.contains(&policy.temperature), "{preset}");
+            assert_eq!(policy.top_p, top_p, "{preset}");
+        }
+        assert_eq!(Preset::Creative.policy().min_p, 0.05);
+    }
 }

@@ -101,10 +101,10 @@ impl ConstrainedSampler {
         self
     }
 
-    /// Returns the same sampler for a part of a sequence that follows `tokens`: penalties look at them,
-    /// and the random numbers go on from there.
-    pub(super) fn following(self, tokens: &[TokenId]) -> Self {
-        self.with_penalised_prompt(tokens).at_step(tokens.len())
+    /// Returns the same sampler for a part of a sequence that follows `prompt` and `tokens`: penalties
+    /// look at them, and the random numbers go on from the tokens.
+    pub(super) fn following(self, prompt: &[TokenId], tokens: &[TokenId]) -> Self {
+        self.with_penalised_prompt(&[prompt, tokens].concat()).at_step(tokens.len())
     }
 
     /// Returns the same sampler with random numbers from this one on.
@@ -121,8 +121,10 @@ impl ConstrainedSampler {
     /// [`StepError::Finished`] after an end token; [`StepError::InvalidLogits`] if the row is
     /// narrower than the vocabulary, or the logit of a legal token is NaN or +∞;
     /// [`StepError::NoFiniteLegalLogit`]; [`StepError::AllTokensIllegal`] if the vocabulary cannot
-    /// spell what the grammar needs; [`StepError::TokenBudget`] if tokens that were accepted by hand
-    /// left too little; [`StepError::BudgetExceeded`].
+    /// spell what the grammar needs; [`StepError::AllTokensBanned`] if phrases that are banned leave no
+    /// token, and [`StepError::TokenBanned`] if they leave none that fits into the budget;
+    /// [`StepError::TokenBudget`] if tokens that were accepted by hand left too little;
+    /// [`StepError::BudgetExceeded`].
     pub fn next_token(&mut self, logits: &[f32]) -> Result<TokenId, StepError> {
         let choice = self.sample(logits)?;
         self.accept(choice.token)?;
@@ -135,24 +137,15 @@ impl ConstrainedSampler {
     ///
     /// As [`ConstrainedSampler::next_token`].
     pub fn sample(&mut self, logits: &[f32]) -> Result<Choice, StepError> {
-        let legal = self.grammar_mask()?;
-        let fitting = self.fitting(&legal)?;
         let (seed, number) = (self.policy.seed, self.random_step());
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let mut draw_from = |mask: &TokenMask| {
-            draw::draw(&self.step(logits, mask), &mut scratch, || uniform(seed, number))
+        let draw = |step: &Step<'_>, scratch: &mut Scratch| {
+            draw::draw(step, scratch, || uniform(seed, number))
         };
-        let drawn = match &fitting {
-            None => draw_from(&legal),
-            Some(fitting) => match draw_from(fitting) {
-                Ok(choice) => Ok(Choice { reason: Reason::Budget, ..choice }),
-                // Only what does not fit has a finite logit, and the output must be completed.
-                Err(DrawError::NoFiniteLegalLogit) => draw_from(&legal),
-                Err(error) => Err(error),
-            },
-        };
-        self.scratch = scratch;
-        self.fit(logits, drawn.map_err(|error| self.step_error(error))?)
+        let (mut choice, restricted) = self.decide(logits, draw)?;
+        if restricted {
+            choice.reason = Reason::Budget;
+        }
+        self.fit(logits, choice)
     }
 
     /// Returns `choice` if the output can be completed after it within the budget, which the mask
@@ -168,7 +161,10 @@ impl ConstrainedSampler {
             }
             let rest = match mask.take() {
                 Some(mask) => mask,
-                None => self.mask()?,
+                None => {
+                    let (legal, fitting) = self.masks()?;
+                    fitting.unwrap_or(legal)
+                }
             };
             let rest: TokenMask = rest.without(&[choice.token]);
             if rest.is_empty() {
@@ -184,7 +180,8 @@ impl ConstrainedSampler {
             }
             mask = Some(rest);
         }
-        let token = self.take_way_out(left)?;
+        let token = self.way_out.next(&self.matcher, left)?;
+        self.check_ban(token)?;
         Ok(Choice { token, log_probability: 0.0, reason: Reason::Budget, ..choice })
     }
 
@@ -201,11 +198,15 @@ impl ConstrainedSampler {
     /// Returns the distribution that [`ConstrainedSampler::sample`] draws from: the tokens that passed
     /// all stages with their probabilities, by descending logit, then ascending id.
     ///
+    /// A token that turns out not to fit into the budget is replaced after it was drawn. Those of the
+    /// mask fit, unless earlier texts matter, or all that fit have a logit of −∞: then the others are
+    /// shown here, and the shortest way out is taken.
+    ///
     /// # Errors
     ///
     /// As [`ConstrainedSampler::next_token`].
     pub fn distribution(&mut self, logits: &[f32]) -> Result<Vec<(TokenId, f64)>, StepError> {
-        self.with_step(logits, draw::distribution)
+        Ok(self.decide(logits, draw::distribution)?.0)
     }
 
     /// Returns the same by ascending id, without a sort of what is not filtered.
@@ -213,7 +214,7 @@ impl ConstrainedSampler {
         &mut self,
         logits: &[f32],
     ) -> Result<Vec<(TokenId, f64)>, StepError> {
-        self.with_step(logits, draw::probabilities)
+        Ok(self.decide(logits, draw::probabilities)?.0)
     }
 
     /// Returns the distribution of the model and those after each stage ([`stages()`](stages)).
@@ -222,7 +223,7 @@ impl ConstrainedSampler {
     ///
     /// As [`ConstrainedSampler::next_token`], for the logits of illegal tokens too.
     pub fn stages(&mut self, logits: &[f32]) -> Result<Vec<StageDistribution>, StepError> {
-        self.with_step(logits, |step, _| stages(step))
+        Ok(self.decide(logits, |step, _| stages(step))?.0)
     }
 
     /// Returns what the stages did to a choice that is not yet accepted.
@@ -231,7 +232,7 @@ impl ConstrainedSampler {
     ///
     /// As [`ConstrainedSampler::stages`].
     pub fn view(&mut self, logits: &[f32], choice: &Choice) -> Result<StepView, StepError> {
-        self.with_step(logits, |step, _| view(step, choice))
+        Ok(self.decide(logits, |step, _| view(step, choice))?.0)
     }
 
     /// Calls `visit` with the legal tokens that leave a way out, and their log-probabilities under the
@@ -244,7 +245,7 @@ impl ConstrainedSampler {
         let left = self.tokens_left();
         let (matcher, mut way_out) = (self.matcher.fork(), self.way_out.clone());
         let mut failed = None;
-        self.with_step(logits, |step, scratch| {
+        self.decide(logits, |step, scratch| {
             draw::visit_ranked(step, scratch, |token, log_probability| {
                 let fits = left.map_or(Ok(true), |left| way_out.fits(&matcher, token, left));
                 match fits {
@@ -260,31 +261,38 @@ impl ConstrainedSampler {
         failed.map_or(Ok(()), Err)
     }
 
-    fn with_step<T>(
+    /// Decides among the legal tokens that leave enough of the budget, and tells whether these are known
+    /// not to be all. Where all of them have a logit of −∞, decides among the others: the output can be
+    /// completed, and [`Self::fit`] does so.
+    fn decide<T>(
         &mut self,
         logits: &[f32],
-        decide: impl FnOnce(&Step<'_>, &mut Scratch) -> Result<T, DrawError>,
-    ) -> Result<T, StepError> {
-        let mask = self.mask()?;
+        mut decide: impl FnMut(&Step<'_>, &mut Scratch) -> Result<T, DrawError>,
+    ) -> Result<(T, bool), StepError> {
+        let (legal, fitting) = self.masks()?;
         let mut scratch = std::mem::take(&mut self.scratch);
-        let decided = decide(&self.step(logits, &mask), &mut scratch);
+        let mut under = |mask: &TokenMask| decide(&self.step(logits, mask), &mut scratch);
+        let decided = match fitting.as_ref().map(&mut under) {
+            None | Some(Err(DrawError::NoFiniteLegalLogit)) => under(&legal),
+            Some(decided) => decided,
+        };
         self.scratch = scratch;
-        decided.map_err(|error| self.step_error(error))
+        let decided = decided.map_err(|error| self.step_error(error))?;
+        Ok((decided, fitting.is_some()))
     }
 
-    /// Accepts a token that was chosen elsewhere. A failure leaves the sequence as it was.
+    /// Accepts a token that was chosen elsewhere: any that is legal and completes no banned phrase,
+    /// whatever the numbers of tokens of the policy ask for. A failure leaves the sequence as it was.
     ///
     /// # Errors
     ///
-    /// [`StepError::TokenRejected`] if it is not legal, [`StepError::Finished`] after an end token,
-    /// [`StepError::BudgetExceeded`].
+    /// [`StepError::TokenRejected`] if it is not legal, [`StepError::TokenBanned`],
+    /// [`StepError::Finished`] after the end, [`StepError::BudgetExceeded`].
     pub fn accept(&mut self, token: TokenId) -> Result<(), StepError> {
         if self.is_finished() {
             return Err(StepError::Finished);
         }
-        if self.is_banned(token) {
-            return Err(StepError::TokenBanned { step: self.tokens().len(), token });
-        }
+        self.check_ban(token)?;
         self.matcher.accept(token)?;
         self.watch.push(self.matcher.automaton().vocabulary().bytes(token));
         self.history.push(token);
@@ -293,17 +301,34 @@ impl ConstrainedSampler {
     }
 
     /// Returns the tokens that may come next: those that are legal, without those that
-    /// [`Policy::ban`] takes away, and without those that leave too few tokens of
-    /// [`Policy::max_tokens`] to complete the output. Where earlier texts matter (elements that must
-    /// differ), the last are not taken away here; [`ConstrainedSampler::sample`] chooses none of them.
+    /// [`Policy::ban`] takes away, without those that leave too few tokens of
+    /// [`Policy::max_tokens`] to complete the output, and before [`Policy::min_tokens`] without end
+    /// tokens, unless nothing else is left. Where earlier texts matter (elements that must
+    /// differ), those that leave too few are not taken away here; [`ConstrainedSampler::sample`] chooses
+    /// none of them.
     ///
     /// # Errors
     ///
     /// As [`Matcher::mask`]; [`StepError::AllTokensBanned`]; [`StepError::TokenBudget`] if tokens that
     /// were accepted by hand left too little.
     pub fn mask(&self) -> Result<TokenMask, StepError> {
+        let (legal, fitting) = self.masks()?;
+        let mask = fitting.unwrap_or(legal);
+        if self.tokens().len() < self.policy.min_tokens {
+            let going_on = mask.without(self.matcher.automaton().vocabulary().end_tokens());
+            if !going_on.is_empty() {
+                return Ok(going_on);
+            }
+        }
+        Ok(mask)
+    }
+
+    /// Returns the legal tokens, and those of them that leave enough of the budget, if that is known not
+    /// to be all.
+    fn masks(&self) -> Result<(TokenMask, Option<TokenMask>), StepError> {
         let legal = self.grammar_mask()?;
-        Ok(self.fitting(&legal)?.unwrap_or(legal))
+        let fitting = self.fitting(&legal)?;
+        Ok((legal, fitting))
     }
 
     /// Returns those of the legal tokens that leave enough of the budget, if that is known not to be all.
@@ -311,18 +336,19 @@ impl ConstrainedSampler {
         let Some(left) = self.tokens_left() else { return Ok(None) };
         let fitting = self.way_out.restrict(&self.matcher, legal, left)?;
         if fitting.as_ref().is_some_and(TokenMask::is_empty) {
-            self.take_way_out(left)?;
+            // A search may find what no look-up knew.
+            let token = self.way_out.clone().next(&self.matcher, left)?;
+            self.check_ban(token)?;
+            return Ok(Some(TokenMask::from_ids(legal.width(), vec![token])));
         }
         Ok(fitting)
     }
 
-    /// Returns the next token of the shortest known way out.
-    fn take_way_out(&self, left: usize) -> Result<TokenId, StepError> {
-        let token = self.way_out.clone().next(&self.matcher, left)?;
+    fn check_ban(&self, token: TokenId) -> Result<(), StepError> {
         if self.is_banned(token) {
             return Err(StepError::TokenBanned { step: self.tokens().len(), token });
         }
-        Ok(token)
+        Ok(())
     }
 
     /// Returns the legal tokens without those that are banned.
@@ -392,7 +418,11 @@ impl ConstrainedSampler {
         self.matcher.rollback(tokens)?;
         self.history.truncate(tokens);
         self.watch.truncate(tokens);
-        self.way_out.forget();
+        if self.tokens().is_empty() {
+            self.way_out.restart();
+        } else {
+            self.way_out.forget();
+        }
         Ok(())
     }
 
@@ -401,7 +431,7 @@ impl ConstrainedSampler {
         self.matcher.reset();
         self.history.truncate(usize::MAX);
         self.watch.truncate(usize::MAX);
-        self.way_out.forget();
+        self.way_out.restart();
     }
 
     /// Draws with the random numbers of another seed from here on.
@@ -465,7 +495,8 @@ impl ConstrainedSampler {
     }
 
     /// Returns the fewest tokens that complete the output from here, an end token the last, whether or
-    /// not they fit into the budget. The sequence stays where it is: accept them to end it now.
+    /// not they fit into the budget, and whatever the policy bans. The sequence stays where it is: accept
+    /// them to end it now.
     ///
     /// # Errors
     ///

@@ -87,20 +87,25 @@ const GRAMMARS: [&str; 3] = [
     "root ::= \"ab\" [ac]* | \"cc\" [ab]? \"c\"",
 ];
 
-#[test]
-fn greedy_loses_to_a_beam_of_two() {
-    // A .6 then EOS .55 or X .45; B .4 then EOS .9 or X .1: greedy finds .33, the beam .36. Here `c` is
-    // X, after which only an end is legal and certain.
-    let automaton = automaton("root ::= [ab] \"c\"?");
-    let mut model = |tokens: &[TokenId]| {
+/// A has .6 and B .4; after B the end has .9, after A it has `end_after_a`, and X the rest. Here `c` is X,
+/// after which only an end is legal and certain.
+fn two_steps(end_after_a: f64) -> impl FnMut(&[TokenId]) -> Result<Vec<f32>, Infallible> {
+    move |tokens| {
         let p: [f64; 6] = match tokens.iter().map(|t| t.get()).collect::<Vec<_>>()[..] {
             [] => [0.6, 0.4, 0.0, 0.0, 0.0, 0.0],
-            [0] => [0.0, 0.0, 0.45, 0.0, 0.55, 0.0],
+            [0] => [0.0, 0.0, 1.0 - end_after_a, 0.0, end_after_a, 0.0],
             [1] => [0.0, 0.0, 0.1, 0.0, 0.9, 0.0],
             _ => [0.0, 0.0, 0.0, 0.0, 1.0, 0.0],
         };
-        Ok::<_, Infallible>(p.map(|p| p.ln() as f32).to_vec())
-    };
+        Ok(p.map(|p| p.ln() as f32).to_vec())
+    }
+}
+
+#[test]
+fn greedy_loses_to_a_beam_of_two() {
+    // The end after A .55: greedy finds .33, the beam .36.
+    let mut model = two_steps(0.55);
+    let automaton = automaton("root ::= [ab] \"c\"?");
     let start = ConstrainedSampler::new(automaton, Policy::greedy().max_tokens(n(3))).unwrap();
     let mut greedy = start.clone();
     greedy.generate(&mut model).unwrap();
@@ -111,6 +116,53 @@ fn greedy_loses_to_a_beam_of_two() {
     let two = Beam::new(n(2)).search(&start, &mut model).unwrap();
     assert_eq!(two.iter().map(|h| h.sampler.text()).collect::<Vec<_>>(), ["b", "a"]);
     assert!((two[0].log_probability.exp() - 0.36).abs() < 1e-6);
+    // With .4 there, A and X have .6 · .6 = .36 too, and greedy is as good.
+    let two = Beam::new(n(2)).search(&start, &mut two_steps(0.4)).unwrap();
+    let mut texts: Vec<_> = two.iter().map(|h| h.sampler.text()).collect();
+    texts.sort();
+    assert_eq!(texts, ["ac", "b"]);
+    assert!(two.iter().all(|found| (found.log_probability.exp() - 0.36).abs() < 1e-6));
+    let mut greedy = start.clone();
+    greedy.generate(&mut two_steps(0.4)).unwrap();
+    assert_eq!(greedy.text(), "ac");
+}
+
+#[test]
+fn a_table_of_transitions_is_followed_by_each_policy() {
+    // Rows: what follows a and b, as a, b and the end. The output begins after an a.
+    let mut table = |tokens: &[TokenId]| {
+        let p: [f64; 3] = match tokens.last().map(|token| token.get()) {
+            None | Some(0) => [0.6, 0.3, 0.1],
+            _ => [0.2, 0.5, 0.3],
+        };
+        let [a, b, end] = p.map(|p| p.ln() as f32);
+        let no = f32::NEG_INFINITY;
+        Ok::<_, Infallible>(vec![a, b, no, no, end, no])
+    };
+    let start = |policy: Policy| {
+        ConstrainedSampler::new(automaton("root ::= [ab]*"), policy.max_tokens(n(8))).unwrap()
+    };
+    // Greedy decoding repeats itself for as long as it may.
+    let mut greedy = start(Policy::greedy());
+    greedy.generate(&mut table).unwrap();
+    assert_eq!(greedy.text(), "aaaaaaa");
+    // Of two at T = .7: 2^(1/.7) = 2.6918 to 1 after a, and (5/3)^(1/.7) = 2.0746 to 1 after b.
+    let mut two = start(Policy::sample(0.7).top_k(n(2)));
+    for (before, expected) in [(0, [(0, 0.72913), (1, 0.27087)]), (1, [(1, 0.67475), (4, 0.32525)])]
+    {
+        two.accept(TokenId::new(before)).unwrap();
+        let row = table(two.tokens()).unwrap();
+        let found = two.distribution(&row).unwrap();
+        assert_eq!(found.len(), 2);
+        for (found, (token, p)) in found.iter().zip(expected) {
+            assert!(found.0.get() == token && (found.1 - p).abs() < 1e-5, "{found:?} {p}");
+        }
+    }
+    // .5 and .3 after b are less than .9: the nucleus is all.
+    let mut nucleus = start(Policy::sample(1.0).top_p(0.9));
+    nucleus.accept(TokenId::new(1)).unwrap();
+    let row = table(nucleus.tokens()).unwrap();
+    assert_eq!(nucleus.distribution(&row).unwrap().len(), 3);
 }
 
 #[test]
@@ -196,6 +248,50 @@ fn groups_that_must_differ_do() {
 }
 
 #[test]
+fn an_open_output_that_can_reach_the_same_score_is_followed() {
+    // `a` is certain; then the end and another `a` are alike, and after that the end is certain: both
+    // outputs have 1/2, and `a a end` comes before `a end`.
+    let no = f32::NEG_INFINITY;
+    let mut model = |tokens: &[TokenId]| {
+        Ok::<_, Infallible>(match tokens.len() {
+            0 => vec![0.0, no, no, no, no, no],
+            1 => vec![0.0, no, no, no, 0.0, no],
+            _ => vec![no, no, no, no, 0.0, no],
+        })
+    };
+    let found = Beam::new(n(1)).search(&start("root ::= \"a\"{1,2}", 4), &mut model).unwrap();
+    assert_eq!(found[0].sampler.text(), "aa");
+    assert_eq!(found[0].log_probability, -std::f64::consts::LN_2);
+}
+
+#[test]
+fn outputs_that_no_token_can_follow_are_given_up_and_the_others_go_on() {
+    let no = f32::NEG_INFINITY;
+    // After `a`, which is most probable, the model knows nothing.
+    let mut silent = |tokens: &[TokenId]| {
+        let after_a = tokens.first() == Some(&TokenId::new(0));
+        Ok::<_, Infallible>(if after_a { vec![no; 6] } else { vec![2.0, 1.0, 0.0, no, 0.0, no] })
+    };
+    let texts = |found: Vec<super::Hypothesis>| -> Vec<String> {
+        found.iter().map(|found| found.sampler.text()).collect()
+    };
+    let two = start("root ::= [ab] \"c\"", 4);
+    assert_eq!(texts(Beam::new(n(2)).search(&two, &mut silent).unwrap()), ["bc"]);
+    let error = Beam::new(n(1)).search(&two, &mut silent).unwrap_err();
+    let none = StepError::NoFiniteLegalLogit { step: 1 };
+    assert_eq!(error.to_string(), none.to_string());
+    // The same by a phrase that is banned; a group of its own too.
+    let policy = Policy::greedy().ban("ac").max_tokens(n(4));
+    let banned = ConstrainedSampler::new(automaton("root ::= [ab] \"c\""), policy).unwrap();
+    let mut flat = |_: &[TokenId]| Ok::<_, Infallible>(vec![2.0, 1.0, 0.0, no, 0.0, no]);
+    assert_eq!(texts(Beam::new(n(2)).search(&banned, &mut flat).unwrap()), ["bc"]);
+    let groups = Beam::new(n(2)).groups(n(2), 5.0);
+    assert_eq!(texts(groups.search(&banned, &mut flat).unwrap()), ["bc"]);
+    let error = Beam::new(n(1)).search(&banned, &mut flat).unwrap_err();
+    assert!(error.to_string().contains("banned phrase"), "{error}");
+}
+
+#[test]
 fn a_beam_needs_a_budget_and_options_in_range() {
     let unbounded =
         ConstrainedSampler::new(automaton("root ::= \"a\"*"), Policy::greedy()).unwrap();
@@ -208,6 +304,7 @@ fn a_beam_needs_a_budget_and_options_in_range() {
     let start = start("root ::= \"a\"*", 9);
     assert!(refused(Beam::new(n(4)).groups(n(3), 0.0), &start).contains("`groups` is 3"));
     assert!(refused(Beam::new(n(4)).length_exponent(f64::NAN), &start).contains("NaN"));
+    assert!(refused(Beam::new(n(4)).groups(n(2), -1.0), &start).contains("`diversity` is -1"));
 }
 
 fn candidate(text: &str, log_probability: f64) -> Candidate {

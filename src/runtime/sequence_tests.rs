@@ -195,11 +195,41 @@ fn phases_follow_each_other_at_special_tokens() {
 }
 
 #[test]
+fn penalties_look_across_phases_and_at_a_prompt_that_is_given() {
+    let limits = Limits::default();
+    let phase = |end: &str| {
+        let grammar = regex::compile("[ab]{2}", &limits).unwrap();
+        let automaton = TokenAutomaton::new(grammar, vocabulary(end), limits.clone()).unwrap();
+        Phase::last(Arc::new(automaton), Policy::greedy().frequency_penalty(1.0))
+    };
+    let phases = vec![phase("</think>").then(token("</think>"), 1), phase("end")];
+    let start = PhasedSampler::new(phases).unwrap();
+    let mut wants = vec![-50.0; vocabulary("end").len()];
+    wants[token("a").index()] = 2.0;
+    wants[token("b").index()] = 0.5;
+    let generate = |start: &PhasedSampler| {
+        let mut sampler = start.clone();
+        sampler.generate(&mut |_: &[TokenId]| Ok::<_, Infallible>(wants.clone())).unwrap();
+        sampler
+    };
+    // `a` is 1.5 ahead: after two of them `b`, also where a phase began between.
+    let plain = generate(&start);
+    assert_eq!(plain.text(), "aaba");
+    // A prompt of two.
+    let prompt = [token("a"), token("a")];
+    let prompted = generate(&start.clone().with_penalised_prompt(&prompt));
+    assert_eq!(prompted.text(), "baba");
+    assert_eq!(generate(&plain.with_penalised_prompt(&prompt)).tokens(), prompted.tokens());
+}
+
+#[test]
 fn a_stored_state_goes_on_as_the_first_would_have() {
     let automaton = automaton("root ::= [abc]{5,20}");
     for seed in 0..20 {
         let policy = Policy::sample(1.0)
             .frequency_penalty(0.5)
+            .bias(token("bc"), f64::NEG_INFINITY)
+            .bias(token("c"), 1.0 / 3.0)
             .seed(seed)
             .stop("cacb")
             .ban("bbb")
@@ -280,6 +310,46 @@ fn the_reason_why_a_token_may_not_come_names_byte_and_place() {
         sampler.accept(token(text)).unwrap();
     }
     assert_eq!(why(&sampler, "end"), Verdict::Finished);
+}
+
+#[test]
+fn a_token_is_legal_by_its_reason_exactly_if_the_mask_has_it() {
+    let policies = [
+        Policy::sample(1.0),
+        Policy::sample(1.0).ban("cc").ban("aab"),
+        Policy::sample(1.0).min_tokens(4),
+        Policy::sample(1.0).max_tokens(n(5)),
+        Policy::sample(1.0).max_tokens(n(6)).min_tokens(3).ban("cab"),
+    ];
+    let mut verdicts = [0; 5];
+    for grammar in ["root ::= [abc]{1,7}", "root ::= \"a\" root? \"c\" | \"b\"*"] {
+        let automaton = automaton(grammar);
+        for policy in &policies {
+            for seed in 0..8 {
+                let policy = policy.clone().seed(seed);
+                let mut sampler = ConstrainedSampler::new(automaton.clone(), policy).unwrap();
+                while !sampler.is_finished() {
+                    // A ban may leave nothing.
+                    let Ok(mask) = sampler.mask() else { break };
+                    for id in vocabulary("end").ids() {
+                        let verdict = sampler.explain_token(id).unwrap();
+                        let legal = verdict == Verdict::Legal;
+                        assert_eq!(legal, mask.contains(id), "{grammar} {id:?} {verdict:?}");
+                        verdicts[match verdict {
+                            Verdict::Legal => 0,
+                            Verdict::TooEarly => 1,
+                            Verdict::Banned => 2,
+                            Verdict::OverBudget => 3,
+                            _ => 4,
+                        }] += 1;
+                    }
+                    let token = sampler.next_token(&row(sampler.tokens())).unwrap();
+                    assert!(mask.contains(token));
+                }
+            }
+        }
+    }
+    assert!(verdicts.iter().all(|&count| count > 20), "{verdicts:?}");
 }
 
 #[test]

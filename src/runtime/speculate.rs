@@ -50,7 +50,7 @@ struct Proposal {
 ///
 /// The tokens are distributed as those of [`ConstrainedSampler::next_token`] on the rows of `target`,
 /// but are not the same for the same seed. A budget of tokens holds. The draft ends where its output
-/// ends, and where all that it finds legal has a logit of −∞.
+/// ends, and where no token can follow: all that it finds legal has a logit of −∞, or is banned.
 ///
 /// # Errors
 ///
@@ -111,11 +111,7 @@ fn propose<T, D: Model>(
         draft.logits(ahead.tokens(), &mut row).map_err(SpeculateError::Draft)?;
         let distribution = match ahead.probabilities(&row) {
             Ok(distribution) => distribution,
-            Err(
-                StepError::NoFiniteLegalLogit { .. }
-                | StepError::AllTokensIllegal { .. }
-                | StepError::AllTokensBanned { .. },
-            ) => break,
+            Err(error) if error.is_dead_end() => break,
             Err(error) => return Err(error.into()),
         };
         let u = uniform_for(Purpose::Draft, sampler.policy().seed, ahead.random_step());

@@ -216,6 +216,54 @@ fn what_the_draft_favours_is_not_counted_twice() {
 }
 
 #[test]
+fn a_draft_is_judged_from_left_to_right_and_dropped_after_the_first_refusal() {
+    // Of the draft's a, b, c, … the first has .8 against .7 and is certain, the second .5 against .5 too,
+    // and the third .2 against .6: one in three. In its place comes a or b, by max(p − q, 0) = .3 and .1.
+    let target =
+        [[0.8, 0.1, 0.1], [0.25, 0.5, 0.25], [0.5, 0.3, 0.2], [1.0; 3], [1.0; 3], [1.0; 3]];
+    let draft = [[0.7, 0.2, 0.1], [0.25, 0.5, 0.25], [0.2, 0.2, 0.6], [1.0; 3], [1.0; 3], [1.0; 3]];
+    let row = |table: &[[f64; 3]; 6], tokens: &[TokenId]| {
+        let [a, b, c] = table[tokens.len()].map(|p| p.ln() as f32);
+        Ok::<_, Infallible>(vec![a, b, c, f32::NEG_INFINITY, 0.0])
+    };
+    let start =
+        ConstrainedSampler::new(automaton("root ::= [abc]{6}"), Policy::sample(1.0)).unwrap();
+    let abc = [0, 1, 2].map(TokenId::new);
+    let (mut all, mut accepted, mut replaced) = (0_u32, 0_u32, [0_u32; 3]);
+    for seed in 0..20_000 {
+        let mut sampler = start.fork();
+        sampler.reseed(seed);
+        let mut proposed = Vec::new();
+        let mut judge = |tokens: &[TokenId]| {
+            proposed = tokens.to_vec();
+            row(&target, tokens)
+        };
+        let mut propose = |tokens: &[TokenId]| row(&draft, tokens);
+        let round = speculate(&mut sampler, &mut judge, &mut propose, n(5)).unwrap();
+        assert_eq!((round.drafted, proposed.len()), (5, 5));
+        if proposed[..3] != abc {
+            continue;
+        }
+        all += 1;
+        assert_eq!(sampler.tokens()[..2], abc[..2]);
+        if round.accepted > 2 {
+            accepted += 1;
+            assert_eq!(sampler.tokens()[2], abc[2]);
+        } else {
+            // Two and the one in place of the third; the rest of the draft is dropped.
+            assert_eq!((round.accepted, round.gained, sampler.tokens().len()), (2, 3, 3));
+            replaced[sampler.tokens()[2].index()] += 1;
+        }
+    }
+    // .7 · .5 · .6 = .21 of the drafts; bounds of six standard deviations.
+    let share = |part: u32, of: u32| f64::from(part) / f64::from(of);
+    assert!((share(all, 20_000) - 0.21).abs() < 0.018, "{all}");
+    assert!((share(accepted, all) - 1.0 / 3.0).abs() < 0.045, "{accepted} of {all}");
+    assert_eq!(replaced[2], 0, "what was refused does not come back");
+    assert!((share(replaced[0], replaced[0] + replaced[1]) - 0.75).abs() < 0.05, "{replaced:?}");
+}
+
+#[test]
 fn greedy_speculation_is_greedy_decoding() {
     for grammar in GRAMMARS {
         for target in 0..20 {

@@ -24,6 +24,8 @@ pub enum Verdict {
         /// calls itself (the others are part of those that call them), of a schema what it became.
         rule: Option<String>,
     },
+    /// It ends the output, which is complete, before [`crate::Policy::min_tokens`], and others may come.
+    TooEarly,
     /// It has no text: a special token that does not end the output, or one that is not used.
     NoText {
         /// Its name, if it is special.
@@ -52,8 +54,8 @@ pub enum Verdict {
 }
 
 impl ConstrainedSampler {
-    /// Returns why `token` may come next or not, as far as grammar, bans and budget have a say; logits
-    /// and filters do not matter. Costs a step for each byte of the output so far.
+    /// Returns why `token` may come next or not, as far as grammar, bans and numbers of tokens have a say;
+    /// logits and filters do not matter. Costs a step for each byte of the output so far.
     ///
     /// # Errors
     ///
@@ -65,13 +67,13 @@ impl ConstrainedSampler {
         let matcher = self.matcher();
         let vocabulary = matcher.automaton().vocabulary();
         if vocabulary.is_end(token) {
-            return Ok(if matcher.is_accepting()? {
-                Verdict::Legal
-            } else {
-                let legal_bytes = matcher.legal_bytes()?;
-                let (pointer, rule) = (self.json_pointer(&[]), self.rule_after(&[])?);
-                Verdict::NotComplete { legal_bytes, pointer, rule }
-            });
+            if matcher.is_accepting()? {
+                let may_end = self.mask()?.contains(token);
+                return Ok(if may_end { Verdict::Legal } else { Verdict::TooEarly });
+            }
+            let legal_bytes = matcher.legal_bytes()?;
+            let (pointer, rule) = (self.json_pointer(&[]), self.rule_after(&[])?);
+            return Ok(Verdict::NotComplete { legal_bytes, pointer, rule });
         }
         let bytes = vocabulary.bytes(token);
         if bytes.is_empty() {

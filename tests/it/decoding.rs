@@ -91,6 +91,23 @@ fn a_healed_prompt_goes_on_with_the_tokens_that_it_was_cut_off_from() {
 }
 
 #[test]
+fn what_may_follow_in_a_document_is_what_json_and_its_schema_say() {
+    let schema = r#"{"type": "object", "properties": {"name": {"type": "string"},
+        "age": {"type": "integer"}}, "required": ["name", "age"], "additionalProperties": false}"#;
+    let automaton = compiler(&Loaded::embedded()).compile_schema(schema).unwrap();
+    let legal_after = |text: &str| {
+        let mut matcher = Matcher::new(automaton.clone());
+        matcher.accept_bytes(text.as_bytes()).unwrap();
+        matcher.legal_bytes().unwrap()
+    };
+    // A number begins with a digit or a sign: no letter, quote or brace.
+    assert_eq!(legal_after(r#"{"name":"Alice","age":"#), b"-0123456789");
+    // In a string all characters are, what has a meaning outside too; control characters are not.
+    let in_string = legal_after(r#"{"name":""#);
+    assert!((b' '..=b'~').all(|byte| in_string.contains(&byte)) && !in_string.contains(&b'\n'));
+}
+
+#[test]
 fn where_every_element_was_written_there_is_no_completion_and_that_is_an_error() {
     // No member can be there, which is seen when one is begun only: `{}` is the only element.
     let schema = r#"{"type":"array","uniqueItems":true,"items":{"type":"object",

@@ -47,7 +47,8 @@ impl ToolStyle {
 /// - `response_format`: text (the default), `json_object`, or `json_schema` with its schema.
 /// - `tools` with `tool_choice` `"auto"` (the default): an answer as above in which calls may stand
 ///   between free texts; for an answer in JSON either that or calls. `"required"`: calls and nothing
-///   else. `"none"`: no call. A tool by name: one call of it.
+///   else. `"none"`: no call. A tool by name: one call of it. `allowed_tools`: `"auto"` or `"required"`
+///   for some of the tools.
 /// - `parallel_tool_calls: false`: at most one call.
 ///
 /// The arguments of a call meet the schema of its own tool. Other members of the request are not
@@ -171,25 +172,48 @@ fn tool(tool: &Value) -> Result<Tool, Error> {
 /// Reads `tool_choice`, and leaves the tools that it names.
 fn choice(choice: Option<&Value>, tools: &mut Vec<Tool>) -> Result<Choice, Error> {
     const NAME: &str = "tool_choice";
+    const FORMS: &str = "it must be none, auto, required, allowed_tools or a function";
+    const MISSING: &str = "it asks for a tool that is not among `tools`";
     let found = match choice {
         None => return Ok(Choice::Auto),
         Some(Value::String(word)) => match word.as_str() {
             "none" => Choice::None,
             "auto" => Choice::Auto,
             "required" => Choice::Required,
-            _ => return Err(invalid(NAME, "it must be none, auto, required or a function")),
+            _ => return Err(invalid(NAME, FORMS)),
         },
+        Some(object) if object["type"] == "allowed_tools" => {
+            let allowed = &object["allowed_tools"];
+            let names: Option<Vec<&str>> = allowed["tools"]
+                .as_array()
+                .and_then(|list| list.iter().map(named_function).collect());
+            let names = names.ok_or_else(|| {
+                invalid(NAME, "`allowed_tools.tools` must be a list of functions with names")
+            })?;
+            if names.iter().any(|&name| tools.iter().all(|tool| tool.name != name)) {
+                return Err(invalid(NAME, MISSING));
+            }
+            tools.retain(|tool| names.contains(&tool.name.as_str()));
+            match allowed["mode"].as_str() {
+                Some("auto") => Choice::Auto,
+                Some("required") => Choice::Required,
+                _ => return Err(invalid(NAME, "`allowed_tools.mode` must be auto or required")),
+            }
+        }
         Some(object) => {
-            let name = object.pointer("/function/name").and_then(Value::as_str);
-            let Some(name) = name.filter(|_| object["type"] == "function") else {
-                return Err(invalid(NAME, "it must be none, auto, required or a function"));
-            };
+            let Some(name) = named_function(object) else { return Err(invalid(NAME, FORMS)) };
             tools.retain(|tool| tool.name == name);
             Choice::One
         }
     };
     if tools.is_empty() && matches!(found, Choice::Required | Choice::One) {
-        return Err(invalid(NAME, "it asks for a tool that is not among `tools`"));
+        return Err(invalid(NAME, MISSING));
     }
     Ok(found)
+}
+
+/// Returns the name in `{"type": "function", "function": {"name": …}}`.
+fn named_function(object: &Value) -> Option<&str> {
+    let name = object.pointer("/function/name").and_then(Value::as_str);
+    name.filter(|_| object["type"] == "function")
 }

@@ -133,6 +133,14 @@ fn tools_are_called_by_name_with_their_own_arguments() {
     let named = json!({"type": "function", "function": {"name": "now"}});
     check(&answers(&request(&[("tool_choice", named)])), &[NOW], &[WEATHER, &two, "", WRONG]);
     check(&answers(&request(&[("tool_choice", json!("none"))])), &["text", WRONG], &[]);
+    let allowed = |mode: &str| {
+        let tools = json!([{"type": "function", "function": {"name": "now"}}]);
+        let allowed = json!({"mode": mode, "tools": tools});
+        let choice = json!({"type": "allowed_tools", "allowed_tools": allowed});
+        answers(&request(&[("tool_choice", choice)]))
+    };
+    check(&allowed("auto"), &["text", NOW], &[WEATHER, WRONG]);
+    check(&allowed("required"), &[NOW], &["text", WEATHER, WRONG]);
 }
 
 #[test]
@@ -159,6 +167,18 @@ fn requests_that_are_not_as_described_are_refused_by_member() {
         ("tools", json!([{"type": "function", "function": {"name": "a b"}}])),
         ("tool_choice", json!("maybe")),
         ("tool_choice", json!({"type": "function", "function": {"name": "other"}})),
+        ("tool_choice", json!({"type": "custom", "custom": {"name": "now"}})),
+        ("tool_choice", json!({"type": "allowed_tools", "allowed_tools": {"mode": "auto"}})),
+        (
+            "tool_choice",
+            json!({"type": "allowed_tools", "allowed_tools": {"mode": "any",
+            "tools": [{"type": "function", "function": {"name": "now"}}]}}),
+        ),
+        (
+            "tool_choice",
+            json!({"type": "allowed_tools", "allowed_tools": {"mode": "auto",
+            "tools": [{"type": "function", "function": {"name": "other"}}]}}),
+        ),
         ("parallel_tool_calls", json!(1)),
     ] {
         let error = layout(&request(&[(name, wrong)]), &ToolStyle::default()).unwrap_err();

@@ -421,6 +421,100 @@ fn policies_come_from_presets_and_from_files_of_other_projects() {
 }
 
 #[test]
+fn options_win_over_a_policy_and_what_it_says_over_defaults() {
+    let folder = Folder::new("options_win");
+    let file = |name: &str, text: &str| {
+        std::fs::write(folder.file(name), text).unwrap();
+        folder.file(name)
+    };
+    let own = file("own.json", r#"{"temperature": 1.0, "seed": 7, "max_tokens": 5000}"#);
+    let vllm = file("vllm.json", r#"{"seed": 7, "logit_bias": {"1": -5}}"#);
+    let generate = |args: &[&str]| {
+        json_lines(&[&["generate", "--regex", "[a-z]{8,20}", "--explain"], args].concat())
+    };
+    let plain = generate(&["--seed", "7"]);
+    let read = generate(&["--policy", &own]);
+    assert_eq!(
+        (&read[0]["policy"]["seed"], &read[0]["policy"]["max_tokens"]),
+        (&7.into(), &5000.into())
+    );
+    assert_eq!((&read[1]["text"], &read[1]["seed"]), (&plain[1]["text"], &7.into()));
+    let set = generate(&["--policy", &own, "--seed", "8", "--max-tokens", "30"]);
+    assert_eq!(
+        (&set[0]["policy"]["seed"], &set[0]["policy"]["max_tokens"]),
+        (&8.into(), &30.into())
+    );
+    // 16 tokens are vLLM's default, which an option changes too.
+    let read = generate(&["--policy", &vllm, "--policy-of", "vllm", "--max-tokens", "40"]);
+    assert_eq!(read[0]["policy"]["max_tokens"], 40);
+    // A token that is banned: JSON has no −∞.
+    let ban = file("ban.json", r#"{"logit_bias": {"97": null, "98": 1.5}}"#);
+    let read = generate(&["--policy", &ban]);
+    assert_eq!(read[0]["policy"]["logit_bias"].to_string(), r#"{"97":null,"98":1.5}"#);
+}
+
+#[test]
+fn the_parameters_of_a_model_folder_name_end_tokens_outputs_and_beams() {
+    let folder = Folder::new("model_folder");
+    let file = |name: &str, text: &str| {
+        std::fs::write(folder.file(name), text).unwrap();
+        folder.file(name)
+    };
+    let special = |id: u32, name: &str| {
+        serde_json::json!({"id": id, "content": name, "single_word": false, "lstrip": false,
+            "rstrip": false, "normalized": false, "special": true})
+    };
+    let tokenizer = serde_json::json!({
+        "version": "1.0", "truncation": null, "padding": null, "normalizer": null,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+        "post_processor": null, "decoder": {"type": "ByteLevel"},
+        "added_tokens": [special(2, "<end>"), special(3, "<turn>")],
+        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "<end>": 2, "<turn>": 3}, "merges": []}
+    });
+    let tokenizer = file("tokenizer.json", &tokenizer.to_string());
+    let config = file(
+        "generation_config.json",
+        r#"{"eos_token_id": [2, 3], "pad_token_id": 2, "do_sample": true, "temperature": 0.5,
+            "top_k": 4, "max_new_tokens": 9, "num_return_sequences": 2}"#,
+    );
+    let generate = |parameters: &str, project: &str, more: &[&str]| {
+        let args = ["generate", "--regex", "a{2}", "--tokenizer", &tokenizer];
+        let args = [&args[..], &["--policy", parameters, "--policy-of", project], more].concat();
+        json_lines(&args)
+    };
+    // How many tokens may end the output.
+    let ends = |parameters: &str, project: &str, more: &[&str]| {
+        let lines = generate(parameters, project, &[&["--explain"], more].concat());
+        lines[1]["explanation"]["steps"][2]["legal"].as_u64()
+    };
+    assert_eq!(generate(&config, "hugging_face", &[]).len(), 2);
+    assert_eq!(generate(&config, "hugging_face", &["--count", "5"]).len(), 5);
+    assert_eq!(ends(&config, "hugging_face", &[]), Some(2));
+    let one = file("one.json", r#"{"eos_token_id": 3}"#);
+    assert_eq!(ends(&one, "hugging_face", &[]), Some(1));
+    assert_eq!(ends(&config, "hugging_face", &["--end-token", "<end>"]), Some(1));
+    // They join the two of the tokenizer; a text can be one.
+    let stop = file("stop.json", r#"{"stop_token_ids": [1]}"#);
+    assert_eq!(ends(&stop, "vllm", &[]), Some(3));
+    let outside = file("outside.json", r#"{"eos_token_id": 4}"#);
+    let error = &generate(&outside, "hugging_face", &[])[0]["error"];
+    assert_eq!(error["kind"], "vocabulary");
+    let args = ["generate", "--regex", "a", "--policy", &one, "--policy-of", "hugging_face"];
+    let output = schemac(&args);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("--tokenizer"), "{}", stderr(&output));
+
+    let beams = file("beams.json", r#"{"num_beams": 4, "num_return_sequences": 3}"#);
+    let args = ["generate", "--regex", "[ab]{1,3}", "--policy", &beams, "--policy-of"];
+    let found = json_lines(&[&args[..], &["hugging_face"]].concat());
+    let scores: Vec<f64> = found.iter().map(|line| line["score"].as_f64().unwrap()).collect();
+    assert!(scores.len() == 3 && scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+    // The mean, which is the default there.
+    let mean = found[0]["log_probability"].as_f64().unwrap() / found[0]["tokens"].as_f64().unwrap();
+    assert!((scores[0] - mean).abs() < 1e-12);
+}
+
+#[test]
 fn a_beam_prints_the_most_probable_texts_best_first() {
     let search = |more: &[&str]| {
         json_lines(&[&["generate", "--regex", "[ab]{1,3}", "--count", "5"], more].concat())
@@ -435,6 +529,10 @@ fn a_beam_prints_the_most_probable_texts_best_first() {
     assert!(one.len() == 1 && one[0]["score"].as_f64().unwrap() <= scores[0]);
     let long = search(&["--beam", "64", "--length-exponent", "3"]);
     assert!(long[0]["tokens"].as_u64() >= all[0]["tokens"].as_u64());
-    let error = code(&schemac(&["generate", "--regex", "a", "--length-exponent", "1"]));
-    assert_eq!(error, 2);
+    let short = search(&["--beam", "64", "--length-exponent", "-3"]);
+    assert!(short[0]["tokens"].as_u64() <= all[0]["tokens"].as_u64());
+    // What would not be looked at is not passed over.
+    for more in [&["--length-exponent", "1"][..], &["--beam", "2", "--top-p", "0.5"]] {
+        assert_eq!(code(&schemac(&[&["generate", "--regex", "a"], more].concat())), 2);
+    }
 }

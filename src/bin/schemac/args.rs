@@ -154,18 +154,9 @@ pub(crate) struct GenerateArgs {
     #[command(flatten)]
     pub grammar: GrammarArgs,
 
-    /// How many texts to generate.
-    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 1)]
-    pub count: u64,
-
-    /// The seed of the first text; each further one has the next.
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    pub seed: u64,
-
-    /// The most tokens of a text. Near them, the text takes its shortest way to its end, so that it
-    /// is always complete.
-    #[arg(long, value_name = "NUMBER", default_value = "1000")]
-    pub max_tokens: NonZeroUsize,
+    /// How many texts to generate; 1, unless parameters of another project ask for more.
+    #[arg(short = 'n', long, value_name = "NUMBER")]
+    pub count: Option<u64>,
 
     /// A GGUF model to ask for logits, whose tokenizer is then used too. Without one, logits are
     /// random: the texts are valid and meaningless. On a busy machine set RAYON_NUM_THREADS=1 in the
@@ -184,9 +175,11 @@ pub(crate) struct GenerateArgs {
     #[command(flatten)]
     pub sampling: SamplingArgs,
 
-    /// Search for the most probable texts, following so many at a time, instead of drawing. `--count`
-    /// is then how many of those that were found to print, the best first.
-    #[arg(long, value_name = "WIDTH", conflicts_with_all = ["explain", "plot"], help_heading = "Search")]
+    /// Search for the most probable texts, following so many at a time, instead of drawing: temperature
+    /// and filters play no part. `--count` is then how many of those that were found to print, the best
+    /// first.
+    #[arg(long, value_name = "WIDTH", help_heading = "Search", conflicts_with_all =
+          ["explain", "plot", "temperature", "top_k", "top_p", "min_p", "typical_p", "order"])]
     pub beam: Option<NonZeroUsize>,
 
     /// Rank texts by their log-probability divided by this power of their number of tokens.
@@ -194,6 +187,7 @@ pub(crate) struct GenerateArgs {
         long,
         value_name = "NUMBER",
         requires = "beam",
+        allow_hyphen_values = true,
         default_value_t = 0.0,
         help_heading = "Search"
     )]

@@ -1,13 +1,12 @@
 //! `schemac generate`: texts that match a grammar, from a model or at random.
 
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use schemac::runtime::{Beam, ConstrainedSampler, GenerateError, Model, RandomModel};
 use schemac::token::TokenAutomaton;
-use schemac::{Error, ErrorKind, StepError, TokenId};
+use schemac::{Error, ErrorKind, StepError, TokenId, Vocabulary};
 use serde_json::json;
 
 use crate::args::GenerateArgs;
@@ -17,6 +16,7 @@ use crate::grammar;
 use crate::model;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::sampling_args::Sampling;
 use crate::steps::Steps;
 
 /// Runs the command.
@@ -24,19 +24,35 @@ pub(crate) fn run(args: &GenerateArgs, output: Output) -> Result<ExitCode, Failu
     if let Some(path) = &args.model {
         return with_model(args, path, output);
     }
-    let automaton = grammar::compile(&args.grammar)?.automaton;
-    let mut model = RandomModel::new(automaton.vocabulary(), args.seed);
-    write(args, output, &automaton, args.max_tokens, (&mut model, &[]), RandomModel::reseed)
+    let sampling = args.sampling.read(0)?;
+    let automaton = match sampling.names_ends() {
+        Some(_) if args.grammar.vocabulary.tokenizer.is_some() => {
+            let loaded = args.grammar.vocabulary.load()?;
+            let vocabulary = ending(args, &sampling, loaded.vocabulary())?;
+            grammar::compile_for(&args.grammar, &vocabulary)?.automaton
+        }
+        Some(_) => {
+            let text = "the parameters name end tokens by number: \
+                        name the file of their tokenizer with --tokenizer";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        None => grammar::compile(&args.grammar)?.automaton,
+    };
+    let mut model = RandomModel::new(automaton.vocabulary(), sampling.policy.seed);
+    write(args, output, &automaton, sampling, (&mut model, &[]), RandomModel::reseed)
 }
 
 #[cfg(feature = "candle")]
 fn with_model(args: &GenerateArgs, path: &Path, output: Output) -> Result<ExitCode, Failure> {
     let loaded = grammar::load_vocabulary(Some(path), &args.grammar.vocabulary.end_token)?;
-    let automaton = grammar::compile_for(&args.grammar, loaded.vocabulary())?.automaton;
-    let mut model = model::load(args, path, &loaded)?;
-    let max_tokens = model::max_tokens(args, &model)?;
-    let prompt = model.prompt().to_vec();
-    write(args, output, &automaton, max_tokens, (&mut model, &prompt), |_, _| ())
+    let prompt = model::prompt(args, &loaded)?;
+    let mut sampling = args.sampling.read(prompt.len())?;
+    let vocabulary = ending(args, &sampling, loaded.vocabulary())?;
+    let automaton = grammar::compile_for(&args.grammar, &vocabulary)?.automaton;
+    let mut model = model::load(path, &loaded, prompt.clone())?;
+    let most = model::most_tokens(&model)?;
+    sampling.policy.max_tokens = sampling.policy.max_tokens.map(|asked| asked.min(most));
+    write(args, output, &automaton, sampling, (&mut model, &prompt), |_, _| ())
 }
 
 #[cfg(not(feature = "candle"))]
@@ -47,37 +63,59 @@ fn with_model(_: &GenerateArgs, path: &Path, _: Output) -> Result<ExitCode, Fail
     )))
 }
 
+/// Returns the vocabulary with the end tokens that parameters of another project name, unless the
+/// arguments name some.
+fn ending(
+    args: &GenerateArgs,
+    sampling: &Sampling,
+    vocabulary: &Arc<Vocabulary>,
+) -> Result<Arc<Vocabulary>, Failure> {
+    let Some(imported) =
+        sampling.names_ends().filter(|_| args.grammar.vocabulary.end_token.is_empty())
+    else {
+        return Ok(Arc::clone(vocabulary));
+    };
+    let ends = imported.ends(vocabulary.end_tokens());
+    Ok(Arc::new(vocabulary.with_end_tokens(ends)?))
+}
+
 /// Generates and writes the texts.
 fn write<M: Model>(
     args: &GenerateArgs,
     output: Output,
     automaton: &Arc<TokenAutomaton>,
-    max_tokens: NonZeroUsize,
+    sampling: Sampling,
     (model, prompt): (&mut M, &[TokenId]),
     reseed: impl Fn(&mut M, u64),
 ) -> Result<ExitCode, Failure>
 where
     Failure: From<M::Error>,
 {
-    let (mut policy, penalise_prompt) = args.sampling.policy()?;
-    policy.seed = args.seed;
-    // What a file of parameters allows can be less.
-    policy.max_tokens = Some(policy.max_tokens.map_or(max_tokens, |most| most.min(max_tokens)));
+    let penalises_prompt = sampling.penalises_prompt();
+    let Sampling { policy, imported } = sampling;
+    let first_seed = policy.seed;
     let mut sampler = ConstrainedSampler::new(Arc::clone(automaton), policy)?;
-    if penalise_prompt {
+    if penalises_prompt {
         sampler = sampler.with_penalised_prompt(prompt);
     }
-    if let Some(width) = args.beam {
-        let beam = Beam::new(width).length_exponent(args.length_exponent);
-        return search(args, output, beam, &sampler, model);
+    let asked = imported.as_ref().map_or(1, |imported| imported.candidates);
+    let count = args.count.unwrap_or(u64::try_from(asked).unwrap_or(u64::MAX));
+    let beam = args.beam.map(|width| Beam::new(width).length_exponent(args.length_exponent));
+    if let Some(beam) = beam.or_else(|| imported?.beam) {
+        if args.explain || args.plot.is_some() {
+            let text = "the parameters ask for a beam search: it draws nothing that \
+                        --explain or --plot could show";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        return search(count, output, beam, &sampler, model);
     }
     if args.explain {
         let policy = sampler.policy();
         output.result(|| format!("policy: {policy}\n"), || json!({ "policy": policy }))?;
     }
-    let progress = Progress::start("generating", Some(args.count));
+    let progress = Progress::start("generating", Some(count));
     let mut steps = Steps::default();
-    for seed in (0..args.count).map(|index| args.seed.wrapping_add(index)) {
+    for seed in (0..count).map(|index| first_seed.wrapping_add(index)) {
         reseed(model, seed);
         sampler.reset();
         sampler.reseed(seed);
@@ -109,7 +147,7 @@ where
 
 /// Searches, and writes the best texts.
 fn search<M: Model>(
-    args: &GenerateArgs,
+    count: u64,
     output: Output,
     beam: Beam,
     start: &ConstrainedSampler,
@@ -123,7 +161,7 @@ where
         GenerateError::Model(error) => error.into(),
         GenerateError::Rows(error) => Error::new(ErrorKind::Model, error.to_string()).into(),
     })?;
-    for found in found.iter().take(usize::try_from(args.count).unwrap_or(usize::MAX)) {
+    for found in found.iter().take(usize::try_from(count).unwrap_or(usize::MAX)) {
         let text = found.sampler.text();
         output.result(
             || format!("{text}\n"),

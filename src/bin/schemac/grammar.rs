@@ -52,8 +52,7 @@ pub(crate) fn compile(args: &GrammarArgs) -> Result<Compiled, Failure> {
     compile_source(args, args.vocabulary.tokenizer.is_some(), vocabulary)
 }
 
-/// As [`compile`], for the vocabulary of a model.
-#[cfg(feature = "candle")]
+/// As [`compile`], for a vocabulary that was loaded before.
 pub(crate) fn compile_for(
     args: &GrammarArgs,
     vocabulary: &Arc<Vocabulary>,

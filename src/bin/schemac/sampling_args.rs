@@ -5,11 +5,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use schemac::runtime::{Dialect, Preset, Stage};
+use schemac::runtime::{Dialect, Imported, Preset, Stage};
 use schemac::{Error, ErrorKind, Policy};
 
 use crate::exit::Failure;
 use crate::source;
+
+/// The most tokens of a text, if nothing else is said.
+const MAX_TOKENS: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
 
 /// The size up to which a file of parameters is read.
 const PARAMETERS_BYTES: usize = 1 << 20;
@@ -31,6 +34,15 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "PROJECT", requires = "policy",
           value_parser = PossibleValuesParser::new(Dialect::ALL.map(Dialect::name)).map(dialect))]
     pub policy_of: Option<Dialect>,
+
+    /// The seed of the first text; each further one has the next. Without, that of the policy, else 0.
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+
+    /// The most tokens of a text. Near them, the text takes its shortest way to its end, so that it
+    /// is always complete. Without, those of the policy, else 1000.
+    #[arg(long, value_name = "NUMBER")]
+    pub max_tokens: Option<NonZeroUsize>,
 
     /// Divides the logits; 0 takes the most probable legal token.
     #[arg(long, value_name = "NUMBER")]
@@ -106,10 +118,19 @@ fn stage(name: String) -> Stage {
     FILTERS.into_iter().find(|stage| stage.name() == name).unwrap_or(Stage::Temperature)
 }
 
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Sampling {
+    /// The policy; it has a budget of tokens.
+    pub policy: Policy,
+    /// All that parameters of another project ask for. Its policy is that before options changed it.
+    pub imported: Option<Imported>,
+}
+
 impl SamplingArgs {
-    /// Returns the policy, and whether its penalties look at the prompt.
-    pub(crate) fn policy(&self) -> Result<(Policy, bool), Failure> {
-        let (mut policy, penalise_prompt) = self.start()?;
+    /// Reads what is asked for, for a prompt of so many tokens.
+    pub(crate) fn read(&self, prompt_tokens: usize) -> Result<Sampling, Failure> {
+        let Sampling { mut policy, imported } = self.start(prompt_tokens)?;
         let mut set = |value: Option<f64>, to: fn(&mut Policy) -> &mut f64| {
             if let Some(value) = value {
                 *to(&mut policy) = value;
@@ -122,39 +143,46 @@ impl SamplingArgs {
         set(self.repetition_penalty, |p| &mut p.repetition_penalty);
         set(self.presence_penalty, |p| &mut p.presence_penalty);
         set(self.frequency_penalty, |p| &mut p.frequency_penalty);
+        policy.seed = self.seed.unwrap_or(policy.seed);
+        policy.max_tokens = self.max_tokens.or(policy.max_tokens).or(Some(MAX_TOKENS));
         policy.top_k = self.top_k.or(policy.top_k);
         policy.penalty_window = self.penalty_window.or(policy.penalty_window);
         policy.min_tokens = self.min_tokens.unwrap_or(policy.min_tokens);
         policy.stop.extend_from_slice(&self.stop);
         policy.ban.extend_from_slice(&self.ban);
         policy.order = policy.order.with_filters(self.order.iter().copied())?;
-        Ok((policy, penalise_prompt))
+        Ok(Sampling { policy, imported })
     }
 
-    fn start(&self) -> Result<(Policy, bool), Failure> {
+    fn start(&self, prompt_tokens: usize) -> Result<Sampling, Failure> {
+        let own = |policy| Ok(Sampling { policy, imported: None });
         if let Some(preset) = self.preset {
-            return Ok((preset.policy(), false));
+            return own(preset.policy());
         }
-        let Some(path) = &self.policy else { return Ok((Policy::sample(1.0), false)) };
+        let Some(path) = &self.policy else { return own(Policy::sample(1.0)) };
         let text = source::read_text(path, PARAMETERS_BYTES)?;
         let name = source::name(path);
         let invalid = |error: serde_json::Error| {
             Error::new(ErrorKind::InvalidOption, format!("{name}: {error}"))
         };
         let Some(dialect) = self.policy_of else {
-            return Ok((serde_json::from_str(&text).map_err(invalid)?, false));
+            return own(serde_json::from_str(&text).map_err(invalid)?);
         };
-        let imported = dialect.read(&serde_json::from_str(&text).map_err(invalid)?, 0)?;
-        for (name, is_there) in [
-            ("end tokens", !imported.end_tokens.is_empty()),
-            ("several outputs", imported.candidates > 1),
-            ("a beam search", imported.beam.is_some()),
-        ] {
-            if is_there {
-                let text = format!("the parameters ask for {name}, which this command does not do");
-                return Err(Failure::Usage(text));
-            }
-        }
-        Ok((imported.policy, imported.penalise_prompt))
+        let parameters = serde_json::from_str(&text).map_err(invalid)?;
+        let imported = dialect.read(&parameters, prompt_tokens)?;
+        Ok(Sampling { policy: imported.policy.clone(), imported: Some(imported) })
+    }
+}
+
+impl Sampling {
+    /// Returns whether penalties look at the prompt.
+    pub(crate) fn penalises_prompt(&self) -> bool {
+        self.imported.as_ref().is_some_and(|imported| imported.penalise_prompt)
+    }
+
+    /// Returns the parameters of another project, if they name tokens that end a text.
+    pub(crate) fn names_ends(&self) -> Option<&Imported> {
+        let names = |i: &&Imported| !i.end_tokens.is_empty() || !i.stop_tokens.is_empty();
+        self.imported.as_ref().filter(names)
     }
 }

@@ -13,7 +13,14 @@ use crate::runtime::policy::Policy;
 
 /// Returns what was read, with nothing asked for but one output.
 fn imported(policy: Policy) -> Imported {
-    Imported { policy, penalise_prompt: false, end_tokens: Vec::new(), candidates: 1, beam: None }
+    Imported {
+        policy,
+        penalise_prompt: false,
+        end_tokens: Vec::new(),
+        stop_tokens: Vec::new(),
+        candidates: 1,
+        beam: None,
+    }
 }
 
 fn top_k(params: &mut Params, default: i64) -> Result<Option<NonZeroUsize>, Error> {
@@ -201,7 +208,7 @@ pub(super) fn vllm(params: &mut Params) -> Result<Imported, Error> {
     imported.penalise_prompt = imported.policy.repetition_penalty != 1.0;
     imported.candidates = params.positive(&["n"])?.map_or(1, NonZeroUsize::get);
     imported.policy.stop = params.texts("stop")?;
-    imported.end_tokens = params.ids("stop_token_ids")?;
+    imported.stop_tokens = params.ids("stop_token_ids")?;
     Ok(imported)
 }
 

@@ -55,12 +55,28 @@ pub struct Imported {
     /// Whether the penalties look at the prompt too
     /// ([`crate::ConstrainedSampler::with_penalised_prompt`]).
     pub penalise_prompt: bool,
-    /// End tokens, if the parameters name some.
+    /// What ends the output in place of the tokenizer's end tokens; empty if nothing is named.
     pub end_tokens: Vec<TokenId>,
+    /// What ends the output beside the end tokens.
+    pub stop_tokens: Vec<TokenId>,
     /// How many outputs to return.
     pub candidates: usize,
     /// The beam search that is asked for.
     pub beam: Option<crate::runtime::Beam>,
+}
+
+impl Imported {
+    /// Returns the tokens that end the output, ascending, where those of the tokenizer are `declared`: to
+    /// compile the grammar with ([`crate::Compiler::ending_with`]). Like every end token they are legal
+    /// where the output is complete, and nowhere else.
+    #[must_use]
+    pub fn ends(&self, declared: &[TokenId]) -> Vec<TokenId> {
+        let own = if self.end_tokens.is_empty() { declared } else { &self.end_tokens };
+        let mut ends = [own, &self.stop_tokens].concat();
+        ends.sort_unstable();
+        ends.dedup();
+        ends
+    }
 }
 
 impl Dialect {

@@ -151,7 +151,7 @@ fn vllm_has_its_own_temperatures_and_penalties() {
     assert!(refused(Dialect::Vllm, &json!({"ignore_eos": true})).contains("`ignore_eos`"));
     assert!(refused(Dialect::Vllm, &json!({"best_of": 4})).contains("`best_of`"));
     let stops = read(Dialect::Vllm, &json!({"stop_token_ids": [3], "stop": "x", "n": 2}));
-    assert_eq!((stops.end_tokens, stops.candidates), (vec![TokenId::new(3)], 2));
+    assert_eq!((stops.stop_tokens, stops.candidates), (vec![TokenId::new(3)], 2));
 }
 
 #[test]
@@ -184,6 +184,20 @@ fn the_samplers_of_llama_cpp_are_an_order_and_those_left_out_are_off() {
     ] {
         assert!(refused(Dialect::LlamaCpp, &parameters).contains(&format!("`{name}`")));
     }
+}
+
+#[test]
+fn end_tokens_of_hugging_face_replace_the_tokenizers_and_stop_tokens_of_vllm_join_them() {
+    let declared = [TokenId::new(7), TokenId::new(9)];
+    let ends = |dialect, parameters: &Value| -> Vec<u32> {
+        let ends = read(dialect, parameters).ends(&declared);
+        ends.into_iter().map(TokenId::get).collect()
+    };
+    assert_eq!(ends(Dialect::HuggingFace, &json!({"eos_token_id": [9, 2]})), [2, 9]);
+    assert_eq!(ends(Dialect::HuggingFace, &json!({"eos_token_id": 5})), [5]);
+    assert_eq!(ends(Dialect::HuggingFace, &json!({})), [7, 9]);
+    assert_eq!(ends(Dialect::Vllm, &json!({"stop_token_ids": [8, 7]})), [7, 8, 9]);
+    assert_eq!(ends(Dialect::OpenAi, &json!({"stop": "x"})), [7, 9]);
 }
 
 #[test]

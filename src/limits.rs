@@ -45,8 +45,11 @@ pub struct Limits {
     /// Bytes of memoised masks of one compiled grammar. Default 256 MiB. Past it, masks are
     /// computed and not kept.
     pub mask_bytes: usize,
+    /// States of the token-level automaton, which are places where sequences have been. Default 65,536;
+    /// each takes about 300 bytes of [`Limits::mask_bytes`]. Past it, tokens are accepted byte by byte.
+    pub token_states: usize,
     /// Steps that a sequence can be rolled back. Default 4,096; each kept step takes about 50 bytes
-    /// and keeps its stack alive.
+    /// and may keep a stack alive.
     pub rollback: usize,
     /// Decimal digits of a number in a schema, written without an exponent. Default 1,000; the
     /// greatest and the least double-precision numbers have 309 and 324.
@@ -68,6 +71,7 @@ impl Default for Limits {
             step_work: 50_000_000,
             closing_work: 2_000_000,
             mask_bytes: 256 << 20,
+            token_states: 1 << 16,
             rollback: 4_096,
             number_digits: 1_000,
             unroll: 10_000,
@@ -122,6 +126,13 @@ impl Limits {
     #[must_use]
     pub const fn max_closing_work(mut self, steps: u64) -> Self {
         self.closing_work = steps;
+        self
+    }
+
+    /// Sets [`Limits::token_states`].
+    #[must_use]
+    pub const fn max_token_states(mut self, count: usize) -> Self {
+        self.token_states = count;
         self
     }
 

@@ -162,6 +162,13 @@ impl Thread {
         self.stack.as_ref().map_or(0, |stack| stack.depth)
     }
 
+    /// Returns whether two threads stand alike and remember no text, as is seen without a look at frames.
+    pub(crate) fn is_surely(&self, other: &Self) -> bool {
+        let forget = |thread: &Self| thread.register.is_none() && thread.tape.is_none();
+        let stack = |thread: &Self| thread.stack.as_ref().map(Arc::as_ptr);
+        self.state == other.state && stack(self) == stack(other) && forget(self) && forget(other)
+    }
+
     /// Returns whether the stack may be empty.
     pub(crate) fn at_bottom(&self) -> bool {
         self.stack.as_ref().is_none_or(|stack| stack.bottom)
@@ -231,7 +238,11 @@ impl Thread {
         else {
             return;
         };
-        Arc::make_mut(register).open = None;
+        if register.seen.is_empty() {
+            self.register = None;
+        } else {
+            Arc::make_mut(register).open = None;
+        }
         match self.tape.as_mut().map(Arc::make_mut) {
             Some(tape) if tape.texts > 1 => tape.texts -= 1,
             _ => self.tape = None,

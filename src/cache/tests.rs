@@ -215,7 +215,8 @@ fn a_grammar_comes_back_from_the_folder_with_its_masks() {
     let folder = Folder::new("comes-back");
     let cache = Arc::new(GrammarCache::new(64 << 20).folder(&folder.0, 64 << 20));
     let automaton = cached(&cache).compile_schema(&schema(1)).unwrap();
-    let mask = crate::token::Matcher::new(Arc::clone(&automaton)).mask().unwrap();
+    let matcher = crate::token::Matcher::new(Arc::clone(&automaton));
+    let mask = matcher.mask().unwrap();
     let grown = automaton.stats().local_masks;
     assert!(grown > 0);
     cache.flush();

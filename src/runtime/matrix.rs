@@ -1,6 +1,7 @@
 //! The masks of many sequences at once: sequences in, a matrix of words out, and which rows need it.
 //! For those who apply masks elsewhere, such as on a GPU, to the logits of a whole batch.
 
+use std::borrow::Cow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -18,17 +19,17 @@ pub trait Masked: Sync {
     /// # Errors
     ///
     /// As [`Matcher::mask`].
-    fn next_mask(&self) -> Result<Option<TokenMask>, StepError>;
+    fn next_mask(&self) -> Result<Option<Cow<'_, TokenMask>>, StepError>;
 }
 
 impl Masked for Matcher {
-    fn next_mask(&self) -> Result<Option<TokenMask>, StepError> {
+    fn next_mask(&self) -> Result<Option<Cow<'_, TokenMask>>, StepError> {
         self.mask().map(Some)
     }
 }
 
 impl Masked for ConstrainedSampler {
-    fn next_mask(&self) -> Result<Option<TokenMask>, StepError> {
+    fn next_mask(&self) -> Result<Option<Cow<'_, TokenMask>>, StepError> {
         if self.is_finished() {
             return Err(StepError::Finished);
         }
@@ -37,20 +38,20 @@ impl Masked for ConstrainedSampler {
 }
 
 impl Masked for PhasedSampler {
-    fn next_mask(&self) -> Result<Option<TokenMask>, StepError> {
+    fn next_mask(&self) -> Result<Option<Cow<'_, TokenMask>>, StepError> {
         self.parts().last().map_or(Err(StepError::Finished), |(_, part)| part.next_mask())
     }
 }
 
 /// A sequence of the batch that may be without a grammar.
 impl<S: Masked> Masked for Option<S> {
-    fn next_mask(&self) -> Result<Option<TokenMask>, StepError> {
+    fn next_mask(&self) -> Result<Option<Cow<'_, TokenMask>>, StepError> {
         self.as_ref().map_or(Ok(None), Masked::next_mask)
     }
 }
 
 impl<S: Masked> Masked for &S {
-    fn next_mask(&self) -> Result<Option<TokenMask>, StepError> {
+    fn next_mask(&self) -> Result<Option<Cow<'_, TokenMask>>, StepError> {
         (*self).next_mask()
     }
 }

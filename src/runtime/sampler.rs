@@ -1,6 +1,7 @@
 //! The sampler of one sequence: matcher, policy and history in, logits to legal tokens. Wrap it
 //! around a generation loop, or let [`ConstrainedSampler::generate`] be the loop.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::ids::TokenId;
@@ -160,10 +161,10 @@ impl ConstrainedSampler {
                 return Ok(choice);
             }
             let rest = match mask.take() {
-                Some(mask) => mask,
+                Some(mask) => Cow::Owned(mask),
                 None => {
                     let (legal, fitting) = self.masks()?;
-                    fitting.unwrap_or(legal)
+                    fitting.map_or(legal, Cow::Owned)
                 }
             };
             let rest: TokenMask = rest.without(&[choice.token]);
@@ -269,14 +270,23 @@ impl ConstrainedSampler {
         logits: &[f32],
         mut decide: impl FnMut(&Step<'_>, &mut Scratch) -> Result<T, DrawError>,
     ) -> Result<(T, bool), StepError> {
-        let (legal, fitting) = self.masks()?;
         let mut scratch = std::mem::take(&mut self.scratch);
-        let mut under = |mask: &TokenMask| decide(&self.step(logits, mask), &mut scratch);
+        let decided = self.decide_by(logits, |step| decide(step, &mut scratch));
+        self.scratch = scratch;
+        decided
+    }
+
+    fn decide_by<T>(
+        &self,
+        logits: &[f32],
+        mut decide: impl FnMut(&Step<'_>) -> Result<T, DrawError>,
+    ) -> Result<(T, bool), StepError> {
+        let (legal, fitting) = self.masks()?;
+        let mut under = |mask: &TokenMask| decide(&self.step(logits, mask));
         let decided = match fitting.as_ref().map(&mut under) {
             None | Some(Err(DrawError::NoFiniteLegalLogit)) => under(&legal),
             Some(decided) => decided,
         };
-        self.scratch = scratch;
         let decided = decided.map_err(|error| self.step_error(error))?;
         Ok((decided, fitting.is_some()))
     }
@@ -311,13 +321,13 @@ impl ConstrainedSampler {
     ///
     /// As [`Matcher::mask`]; [`StepError::AllTokensBanned`]; [`StepError::TokenBudget`] if tokens that
     /// were accepted by hand left too little.
-    pub fn mask(&self) -> Result<TokenMask, StepError> {
+    pub fn mask(&self) -> Result<Cow<'_, TokenMask>, StepError> {
         let (legal, fitting) = self.masks()?;
-        let mask = fitting.unwrap_or(legal);
+        let mask = fitting.map_or(legal, Cow::Owned);
         if self.tokens().len() < self.policy.min_tokens {
             let going_on = mask.without(self.matcher.automaton().vocabulary().end_tokens());
             if !going_on.is_empty() {
-                return Ok(going_on);
+                return Ok(Cow::Owned(going_on));
             }
         }
         Ok(mask)
@@ -325,7 +335,7 @@ impl ConstrainedSampler {
 
     /// Returns the legal tokens, and those of them that leave enough of the budget, if that is known not
     /// to be all.
-    fn masks(&self) -> Result<(TokenMask, Option<TokenMask>), StepError> {
+    fn masks(&self) -> Result<(Cow<'_, TokenMask>, Option<TokenMask>), StepError> {
         let legal = self.grammar_mask()?;
         let fitting = self.fitting(&legal)?;
         Ok((legal, fitting))
@@ -352,7 +362,7 @@ impl ConstrainedSampler {
     }
 
     /// Returns the legal tokens without those that are banned.
-    fn grammar_mask(&self) -> Result<TokenMask, StepError> {
+    fn grammar_mask(&self) -> Result<Cow<'_, TokenMask>, StepError> {
         if self.is_finished() {
             return Err(StepError::Finished);
         }
@@ -362,7 +372,11 @@ impl ConstrainedSampler {
             Some(banned) if !banned.is_empty() => {
                 let rest = mask.without(&banned);
                 let step = self.tokens().len();
-                if rest.is_empty() { Err(StepError::AllTokensBanned { step }) } else { Ok(rest) }
+                if rest.is_empty() {
+                    Err(StepError::AllTokensBanned { step })
+                } else {
+                    Ok(Cow::Owned(rest))
+                }
             }
             _ => Ok(mask),
         }

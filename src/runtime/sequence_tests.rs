@@ -1,6 +1,7 @@
 //! Sequences over more than one step: texts that stop and phrases that are banned, phases, states, and
 //! the reasons why a token may not come.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
@@ -330,7 +331,7 @@ fn a_token_is_legal_by_its_reason_exactly_if_the_mask_has_it() {
                 let mut sampler = ConstrainedSampler::new(automaton.clone(), policy).unwrap();
                 while !sampler.is_finished() {
                     // A ban may leave nothing.
-                    let Ok(mask) = sampler.mask() else { break };
+                    let Ok(mask) = sampler.mask().map(Cow::into_owned) else { break };
                     for id in vocabulary("end").ids() {
                         let verdict = sampler.explain_token(id).unwrap();
                         let legal = verdict == Verdict::Legal;

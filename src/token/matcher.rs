@@ -1,5 +1,6 @@
 //! The matcher: where one sequence stands under a grammar. Tokens in, masks out.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use crate::automaton::{self, Configuration, Thread};
 use crate::ids::TokenId;
 use crate::mask::TokenMask;
 use crate::step_error::StepError;
+use crate::token::graph::Position;
 use crate::token::{Completion, TokenAutomaton};
 
 /// The state of one sequence. Cloning it costs a few reference counts and its rollback history.
@@ -36,21 +38,20 @@ use crate::token::{Completion, TokenAutomaton};
 #[derive(Clone, Debug)]
 pub struct Matcher {
     automaton: Arc<TokenAutomaton>,
-    threads: Configuration,
+    position: Position,
     finished: bool,
     steps: usize,
-    /// The configurations before the last steps, oldest first.
-    history: VecDeque<(Configuration, bool)>,
+    /// The positions before the last steps, oldest first.
+    history: VecDeque<(Position, bool)>,
 }
 
 impl Matcher {
     /// Returns a matcher at the start of the grammar.
     #[must_use]
-    pub fn new(automaton: Arc<TokenAutomaton>) -> Self {
-        let start = Thread::start(automaton.automaton());
+    pub const fn new(automaton: Arc<TokenAutomaton>) -> Self {
         Self {
             automaton,
-            threads: smallvec::smallvec![start],
+            position: Position::START,
             finished: false,
             steps: 0,
             history: VecDeque::new(),
@@ -66,19 +67,19 @@ impl Matcher {
     /// Returns the tokens that are legal next; end tokens are among them exactly if the output so far
     /// is complete. The mask is never empty.
     ///
-    /// Costs a few lookups once the state's mask is known, and a walk over a part of the vocabulary
-    /// the first time.
+    /// Costs a lookup once the mask is known, of which it is a reference, and a walk over a part of the
+    /// vocabulary the first time.
     ///
     /// # Errors
     ///
     /// [`StepError::Finished`] after an end token, [`StepError::AllTokensIllegal`] if the vocabulary
     /// cannot spell what the grammar needs, [`StepError::BudgetExceeded`].
-    pub fn mask(&self) -> Result<TokenMask, StepError> {
+    pub fn mask(&self) -> Result<Cow<'_, TokenMask>, StepError> {
         if self.finished {
             return Err(StepError::Finished);
         }
         let mut budget = self.automaton.automaton().step_budget();
-        let mask = self.automaton.mask(&self.threads, &mut budget)?;
+        let mask = self.automaton.mask_at(&self.position, &mut budget)?;
         if mask.is_empty() {
             return Err(StepError::AllTokensIllegal {
                 step: self.steps,
@@ -99,26 +100,28 @@ impl Matcher {
         if self.finished {
             return Err(StepError::Finished);
         }
+        let automaton = &self.automaton;
+        if let Some(next) = automaton.known(&self.position, token) {
+            self.advance(next);
+            return Ok(());
+        }
         let rejected =
             |legal_prefix| StepError::TokenRejected { step: self.steps, token, legal_prefix };
-        let automaton = &self.automaton;
         if automaton.vocabulary().is_end(token) {
             if !self.is_accepting()? {
                 return Err(rejected(0));
             }
-            let threads = self.threads.clone();
-            self.advance(threads);
+            self.advance(self.position.clone());
             self.finished = true;
             return Ok(());
         }
-        let bytes = automaton.vocabulary().bytes(token);
-        if bytes.is_empty() {
+        if automaton.vocabulary().bytes(token).is_empty() {
             return Err(rejected(0));
         }
         let mut budget = automaton.automaton().step_budget();
-        match automaton.after(&self.threads, bytes, &mut budget)? {
-            Ok(threads) => {
-                self.advance(threads);
+        match automaton.next(&self.position, token, &mut budget)? {
+            Ok(next) => {
+                self.advance(next);
                 Ok(())
             }
             Err(legal_prefix) => Err(rejected(legal_prefix)),
@@ -136,14 +139,14 @@ impl Matcher {
             return Err(StepError::Finished);
         }
         let mut budget = self.automaton.automaton().step_budget();
-        match self.automaton.after(&self.threads, bytes, &mut budget)? {
-            Ok(threads) => {
-                self.advance(threads);
+        match self.automaton.next_by_bytes(&self.position, bytes, &mut budget)? {
+            Ok(next) => {
+                self.advance(next);
                 Ok(())
             }
             Err(legal_prefix) => {
                 let before =
-                    self.automaton.after(&self.threads, &bytes[..legal_prefix], &mut budget)?;
+                    self.automaton.after(self.threads(), &bytes[..legal_prefix], &mut budget)?;
                 let legal = match before {
                     Ok(threads) => {
                         automaton::legal_bytes(self.automaton.automaton(), &threads, &mut budget)?
@@ -155,8 +158,8 @@ impl Matcher {
         }
     }
 
-    fn advance(&mut self, threads: Configuration) {
-        let before = std::mem::replace(&mut self.threads, threads);
+    fn advance(&mut self, next: Position) {
+        let before = std::mem::replace(&mut self.position, next);
         if self.history.len() == self.automaton.automaton().limits().rollback {
             self.history.pop_front();
         }
@@ -171,7 +174,7 @@ impl Matcher {
     /// [`StepError::BudgetExceeded`].
     pub fn is_accepting(&self) -> Result<bool, StepError> {
         let mut budget = self.automaton.automaton().step_budget();
-        Ok(automaton::is_accepting(self.automaton.automaton(), &self.threads, &mut budget)?)
+        Ok(automaton::is_accepting(self.automaton.automaton(), self.threads(), &mut budget)?)
     }
 
     /// Returns whether an end token was accepted.
@@ -190,7 +193,8 @@ impl Matcher {
             return Ok(Vec::new());
         }
         let mut budget = self.automaton.automaton().step_budget();
-        let bytes = automaton::legal_bytes(self.automaton.automaton(), &self.threads, &mut budget)?;
+        let bytes =
+            automaton::legal_bytes(self.automaton.automaton(), self.threads(), &mut budget)?;
         Ok(bytes.iter().collect())
     }
 
@@ -202,7 +206,7 @@ impl Matcher {
     /// [`StepError::BudgetExceeded`].
     pub fn forced_bytes(&self, most: usize) -> Result<Vec<u8>, StepError> {
         let mut forced = Vec::new();
-        let mut threads = self.threads.clone();
+        let mut threads = self.threads().clone();
         let automaton = self.automaton.automaton();
         let mut budget = automaton.step_budget();
         while !self.finished && forced.len() < most {
@@ -229,7 +233,7 @@ impl Matcher {
             return Ok(Vec::new());
         }
         let mut budget = self.automaton.automaton().step_budget();
-        Ok(automaton::shortest_completion(self.automaton.automaton(), &self.threads, &mut budget)?)
+        Ok(automaton::shortest_completion(self.automaton.automaton(), self.threads(), &mut budget)?)
     }
 
     /// Returns a lower bound of the number of bytes that complete the output, exact unless a text
@@ -243,7 +247,7 @@ impl Matcher {
             return Ok(0);
         }
         let mut budget = self.automaton.automaton().step_budget();
-        Ok(automaton::needed(self.automaton.automaton(), &self.threads, &mut budget)?)
+        Ok(automaton::needed(self.automaton.automaton(), self.threads(), &mut budget)?)
     }
 
     /// Returns the fewest tokens that complete the output, an end token included, or `None` if none are
@@ -261,7 +265,7 @@ impl Matcher {
             return Err(StepError::Finished);
         }
         let work = self.automaton.automaton().limits().closing_work;
-        self.automaton.completion(&self.threads, most, work)
+        self.automaton.completion(self.threads(), most, work)
     }
 
     /// Returns the name of the rule that goes on after an output, if it is known
@@ -275,12 +279,12 @@ impl Matcher {
     /// [`crate::token::UNKNOWN`]. A few look-ups.
     pub(crate) fn enough_tokens(&self) -> Result<u64, StepError> {
         let mut budget = self.automaton.automaton().step_budget();
-        Ok(self.automaton.enough_tokens(&self.threads, &mut budget)?)
+        Ok(self.automaton.enough_tokens(self.threads(), &mut budget)?)
     }
 
     /// Returns where the sequence stands.
-    pub(crate) const fn threads(&self) -> &Configuration {
-        &self.threads
+    pub(crate) fn threads(&self) -> &Configuration {
+        self.automaton.configuration(&self.position)
     }
 
     /// Accepts the first tokens of `tokens` that are legal one after another, and returns how many: a
@@ -323,7 +327,8 @@ impl Matcher {
             };
             places.push(place.and_then(|mut place| place.accept(token).map(|()| place)));
         }
-        places.into_iter().map(|place| place.and_then(|place| place.mask())).collect()
+        let mask = |place: Self| place.mask().map(Cow::into_owned);
+        places.into_iter().map(|place| place.and_then(mask)).collect()
     }
 
     /// Returns a matcher that stands here and cannot be rolled back past here. Costs a few reference
@@ -332,7 +337,7 @@ impl Matcher {
     pub fn fork(&self) -> Self {
         Self {
             automaton: self.automaton.clone(),
-            threads: self.threads.clone(),
+            position: self.position.clone(),
             finished: self.finished,
             steps: self.steps,
             history: VecDeque::new(),
@@ -350,8 +355,8 @@ impl Matcher {
             return Err(StepError::RollbackTooFar { asked: steps, available: self.history.len() });
         }
         for _ in 0..steps {
-            if let Some((threads, finished)) = self.history.pop_back() {
-                self.threads = threads;
+            if let Some((position, finished)) = self.history.pop_back() {
+                self.position = position;
                 self.finished = finished;
                 self.steps -= 1;
             }
@@ -373,13 +378,13 @@ impl Matcher {
     /// Returns what the grammar is in the middle of, for people.
     #[must_use]
     pub fn describe(&self) -> String {
-        let frames = self.threads.iter().map(Thread::depth).max().unwrap_or(0);
-        match self.threads.first() {
+        let frames = self.threads().iter().map(Thread::depth).max().unwrap_or(0);
+        match self.threads().first() {
             Some(thread) => format!(
                 "state {}, {} frames deep, {} threads",
                 thread.state().get(),
                 frames,
-                self.threads.len()
+                self.threads().len()
             ),
             None => "no state".into(),
         }

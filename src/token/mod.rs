@@ -2,6 +2,7 @@
 //! it. No grammar text and no logits are known here.
 
 mod closing;
+mod graph;
 mod local;
 mod matcher;
 mod memory;

@@ -13,6 +13,7 @@ use crate::ir::{Departure, Grammar};
 use crate::limits::{Budget, Limits};
 use crate::mask::TokenMask;
 use crate::token::closing::{Completion, Way};
+use crate::token::graph::Graph;
 use crate::token::local::{self, Local, LocalAndBelow};
 use crate::token::places::Places;
 use crate::token::snapshot::{LocalSnapshot, Masks, TokenAutomatonSnapshot};
@@ -54,6 +55,7 @@ pub struct TokenAutomaton {
     pub(crate) closings: Map<StateId, (u64, bool)>,
     /// How the shortest outputs are completed, by a short search and by a long one, once it was asked for.
     pub(crate) start_completions: [OnceLock<Option<Completion>>; 2],
+    pub(crate) graph: Graph,
     end_mask: TokenMask,
     next_number: AtomicUsize,
     mask_bytes: AtomicUsize,
@@ -80,6 +82,8 @@ struct Entry {
     number: u32,
     local: Arc<Local>,
     below: Option<RestId>,
+    /// Whether it is memoised, so that one who keeps its mask takes no more memory.
+    kept: bool,
 }
 
 /// What an automaton has grown to. A number of bytes counts masks, tries and groups of tokens, not states.
@@ -94,6 +98,8 @@ pub struct Stats {
     pub local_masks: usize,
     /// Masks of configurations that are unions of several local masks.
     pub unions: usize,
+    /// States of the token-level automaton, which are places where sequences have been.
+    pub token_states: usize,
     /// Tries of token rests.
     pub rests: usize,
     /// Bytes of all memoised masks and tries, and of what is kept of the places that tokens lead to.
@@ -121,6 +127,7 @@ impl TokenAutomaton {
     fn over(automaton: Automaton, vocabulary: Arc<Vocabulary>, departures: Vec<Departure>) -> Self {
         let end_mask = TokenMask::from_ids(vocabulary.len(), vocabulary.end_tokens().to_vec());
         Self {
+            graph: Graph::new(&automaton),
             automaton,
             vocabulary,
             departures,
@@ -164,13 +171,19 @@ impl TokenAutomaton {
             states: self.automaton.state_count(),
             local_masks: read(&self.locals).len(),
             unions: read(&self.unions).len(),
+            token_states: self.graph.len(),
             rests: read(&self.rests).tries.len(),
             mask_bytes: self.mask_bytes.load(Ordering::Relaxed),
         }
     }
 
-    /// Returns the tokens that are legal in a configuration, end tokens included.
-    pub(crate) fn mask(&self, threads: &[Thread], budget: &mut Budget) -> Result<TokenMask, Error> {
+    /// Returns the tokens that are legal in a configuration, end tokens included, and whether that mask
+    /// is memoised, so that keeping it takes no more memory.
+    pub(crate) fn mask(
+        &self,
+        threads: &[Thread],
+        budget: &mut Budget,
+    ) -> Result<(TokenMask, bool), Error> {
         let mut parts: SmallVec<[Entry; 4]> = SmallVec::new();
         let mut accepting = false;
         let mut registers =
@@ -201,13 +214,14 @@ impl TokenAutomaton {
                 parts.push(entry);
             }
         }
-        let mut mask = self.union(&parts, accepting);
+        let (mask, kept) = self.union(&parts, accepting);
         if registers
             || parts.iter().any(|part| part.local.closers.iter().any(|&(_, closes)| closes > 1))
         {
-            mask = self.without_repeats(threads, &parts, registers, mask, budget)?;
+            let mask = self.without_repeats(threads, &parts, registers, mask, budget)?;
+            return Ok((mask, false));
         }
-        Ok(mask)
+        Ok((mask, kept))
     }
 
     /// Returns the local mask of a state over a trie of rests.
@@ -233,10 +247,11 @@ impl TokenAutomaton {
         let below = if below.is_empty() { None } else { Some(self.intern_rests(below)) };
         let entry = Entry {
             number: u32::try_from(number).unwrap_or(u32::MAX),
+            kept: self.reserve(local_memory(&local)),
             local: Arc::new(local),
             below,
         };
-        if self.reserve(local_memory(&entry.local)) {
+        if entry.kept {
             return Ok(write(&self.locals).entry((state, rest, framed)).or_insert(entry).clone());
         }
         Ok(entry)
@@ -371,6 +386,7 @@ impl TokenAutomaton {
                 number: u32::try_from(number).unwrap_or(u32::MAX),
                 local: Arc::new(local),
                 below: below.map(RestId),
+                kept: true,
             };
             write(&restored.locals).insert((state, RestId(rest), framed), entry);
         }
@@ -401,25 +417,27 @@ impl TokenAutomaton {
         RestId(id)
     }
 
-    fn union(&self, parts: &[Entry], accepting: bool) -> TokenMask {
+    /// Returns the union of masks, and whether it is memoised.
+    fn union(&self, parts: &[Entry], accepting: bool) -> (TokenMask, bool) {
         if let ([one], false) = (parts, accepting) {
-            return one.local.mask.clone();
+            return (one.local.mask.clone(), one.kept);
         }
         let mut key: SmallVec<[u32; 4]> = parts.iter().map(|part| part.number).collect();
         key.sort_unstable();
         let key = (key, accepting);
         if let Some(mask) = read(&self.unions).get(&key) {
-            return mask.clone();
+            return (mask.clone(), true);
         }
         let mut mask =
             if accepting { self.end_mask.clone() } else { TokenMask::empty(self.vocabulary.len()) };
         for part in parts {
             mask = mask.union(&part.local.mask);
         }
-        if self.reserve(mask.memory() + 64) {
+        let kept = self.reserve(mask.memory() + 64);
+        if kept {
             write(&self.unions).insert(key, mask.clone());
         }
-        mask
+        (mask, kept)
     }
 
     /// Takes from `mask` the tokens that would write a text again which must be fresh.

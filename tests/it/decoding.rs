@@ -83,7 +83,8 @@ fn a_healed_prompt_goes_on_with_the_tokens_that_it_was_cut_off_from() {
         Layout::Free { without: vec!["x".into()] },
     ]);
     let automaton = compiler(&loaded).compile_layout(&layout).unwrap();
-    let mask = Matcher::new(automaton).mask().unwrap();
+    let matcher = Matcher::new(automaton);
+    let mask = matcher.mask().unwrap();
     let first: Vec<_> = mask.iter().map(|token| vocabulary.bytes(token).to_vec()).collect();
     let begins = healed.begins_with.as_bytes();
     assert!(first.iter().all(|bytes| bytes.starts_with(begins) || begins.starts_with(bytes)));

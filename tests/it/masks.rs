@@ -8,7 +8,7 @@ use rand_chacha::rand_core::RngCore;
 use schemac::ir::{Arena, ByteSet, Expr, Grammar, UNBOUNDED};
 use schemac::token::{Matcher, TokenAutomaton};
 use schemac::vocab::Token;
-use schemac::{ExprId, Limits, TokenId, Vocabulary};
+use schemac::{ExprId, Limits, StepError, TokenId, Vocabulary};
 
 use crate::support::reference::{check_walk, legal_tokens};
 
@@ -448,4 +448,54 @@ fn quotients_of_large_vocabularies_equal_brute_force() {
         }
     }
     assert!(compared > 60, "{compared}");
+}
+
+#[test]
+fn a_sequence_goes_alike_whether_its_places_are_kept_or_not() {
+    let said = |result: Result<(), StepError>| result.map_err(|error| error.to_string());
+    let alphabet = b"ab1\"";
+    let vocabulary = small_vocabulary(alphabet, 5);
+    let mut rng = StdRng::seed_from_u64(17);
+    let (mut steps, mut compiled) = (0, 0);
+    for _ in 0..150 {
+        let grammar = random_grammar(&mut rng, alphabet);
+        let automaton = |limits: Limits| {
+            TokenAutomaton::new(grammar.clone(), Arc::clone(&vocabulary), limits).ok().map(Arc::new)
+        };
+        let limits = Limits::default();
+        let few = automaton(limits.clone().max_token_states(3));
+        let (Some(all), Some(few)) = (automaton(limits), few) else { continue };
+        compiled += 1;
+        for _ in 0..4 {
+            let seed = rng.next_u64();
+            let mut states = None;
+            for _ in 0..2 {
+                let mut rng = StdRng::seed_from_u64(seed);
+                let (mut one, mut other) = (Matcher::new(all.clone()), Matcher::new(few.clone()));
+                for _ in 0..12 {
+                    let (Ok(mask), Ok(same)) = (one.mask(), other.mask()) else { break };
+                    assert_eq!(mask.words(), same.words());
+                    let legal: Vec<_> = mask.iter().collect();
+                    let token = legal[rng.random_range(0..legal.len())];
+                    let illegal =
+                        vocabulary.ids().nth(rng.random_range(0..vocabulary.len())).unwrap();
+                    if !mask.contains(illegal) {
+                        assert_eq!(said(one.accept(illegal)), said(other.accept(illegal)));
+                    }
+                    assert_eq!(said(one.accept(token)), said(other.accept(token)));
+                    if rng.random_bool(0.2) {
+                        let back = rng.random_range(0..=one.steps());
+                        assert_eq!(said(one.rollback(back)), said(other.rollback(back)));
+                    }
+                    assert_eq!(one.is_accepting().unwrap(), other.is_accepting().unwrap());
+                    steps += 1;
+                }
+                // The second time everything is known.
+                let grown = all.stats().token_states;
+                assert!(states.replace(grown).is_none_or(|before| before == grown));
+            }
+        }
+        assert!(few.stats().token_states <= 3);
+    }
+    assert!(compiled > 50 && steps > 2_000, "{compiled} grammars, {steps} steps");
 }

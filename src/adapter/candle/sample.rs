@@ -48,7 +48,8 @@ impl ConstrainedSampler {
     /// [`TensorError::Step`] as [`ConstrainedSampler::mask`]; [`TensorError::Candle`] as
     /// [`apply_mask`].
     pub fn apply_mask_to(&self, logits: &Tensor) -> Result<(), TensorError> {
-        Ok(apply_mask(logits, &self.mask()?)?)
+        let mask = self.mask()?;
+        Ok(apply_mask(logits, &mask)?)
     }
 }
 

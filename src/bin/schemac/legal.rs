@@ -1,5 +1,7 @@
 //! What is legal at a place of a text, for `check` and `explain`.
 
+use std::borrow::Cow;
+
 use schemac::token::Matcher;
 use schemac::{StepError, TokenMask};
 use serde_json::{Value, json};
@@ -21,7 +23,9 @@ impl Legal {
         let vocabulary = std::sync::Arc::clone(matcher.automaton().vocabulary());
         let mask = match matcher.mask() {
             // That no token can spell what is legal is worth showing, not a failure.
-            Err(StepError::AllTokensIllegal { .. }) => TokenMask::empty(vocabulary.len()),
+            Err(StepError::AllTokensIllegal { .. }) => {
+                Cow::Owned(TokenMask::empty(vocabulary.len()))
+            }
             other => other?,
         };
         Ok(Self {

@@ -42,8 +42,8 @@ pub struct Limits {
     /// is known to do. At a step of a sequence a search has a 200th of it, and none is made where the
     /// first, at the start, did not finish.
     pub closing_work: u64,
-    /// Bytes of memoised masks of one compiled grammar. Default 256 MiB. Past it, masks are
-    /// computed and not kept.
+    /// Bytes of memoised masks of one compiled grammar, and of its token-level automaton. Default
+    /// 256 MiB. Past it, masks are computed and not kept.
     pub mask_bytes: usize,
     /// States of the token-level automaton, which are places where sequences have been. Default 65,536;
     /// each takes about 300 bytes of [`Limits::mask_bytes`]. Past it, tokens are accepted byte by byte.

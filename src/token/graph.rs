@@ -140,7 +140,10 @@ impl TokenAutomaton {
     ) -> Result<Result<Position, usize>, Error> {
         let next = self.next_by_bytes(at, self.vocabulary().bytes(token), budget)?;
         if let (&Position::State(from), &Ok(Position::State(to))) = (at, &next) {
-            self.graph.transitions.set(from, token, to);
+            let transitions = &self.graph.transitions;
+            if transitions.words.get().is_some() || self.reserve(Transitions::BYTES) {
+                transitions.set(from, token, to);
+            }
         }
         Ok(next)
     }
@@ -200,6 +203,9 @@ struct Transitions {
 }
 
 impl Transitions {
+    /// What the table takes, once there is a transition.
+    const BYTES: usize = TRANSITIONS * size_of::<AtomicU64>();
+
     fn get(&self, from: TokenStateId, token: TokenId) -> Option<TokenStateId> {
         let words = self.words.get()?;
         let key = key(from, token)?;

@@ -86,7 +86,7 @@ struct Entry {
     kept: bool,
 }
 
-/// What an automaton has grown to. A number of bytes counts masks, tries and groups of tokens, not states.
+/// What an automaton has grown to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Stats {
@@ -102,7 +102,8 @@ pub struct Stats {
     pub token_states: usize,
     /// Tries of token rests.
     pub rests: usize,
-    /// Bytes of all memoised masks and tries, and of what is kept of the places that tokens lead to.
+    /// Bytes of all memoised masks and tries, of what is kept of the places that tokens lead to, and of
+    /// the token-level automaton; not of the states of the byte automaton.
     pub mask_bytes: usize,
 }
 

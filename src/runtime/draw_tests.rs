@@ -652,6 +652,9 @@ fn every_valid_policy_comes_back_from_json_bit_by_bit() {
     let text = serde_json::to_string(&ban).unwrap();
     assert!(text.contains(r#""logit_bias":{"3":null,"4":-1.5}"#), "{text}");
     assert_eq!(serde_json::from_str::<Policy>(&text).unwrap(), ban);
+    for wrong in [f64::INFINITY, f64::NAN] {
+        assert!(serde_json::to_string(&Policy::greedy().bias(id(3), wrong)).is_err());
+    }
     // Most of these take 17 digits.
     for step in 0..2_000 {
         let number = |more: usize| uniform(3, 5 * step + more);

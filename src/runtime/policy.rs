@@ -294,6 +294,7 @@ impl Policy {
 mod biases {
     use std::collections::BTreeMap;
 
+    use serde::ser::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
     use crate::ids::TokenId;
@@ -301,6 +302,10 @@ mod biases {
     type Biases = BTreeMap<TokenId, f64>;
 
     pub(super) fn serialize<S: Serializer>(biases: &Biases, to: S) -> Result<S::Ok, S::Error> {
+        // JSON would write these as `null`, too.
+        if let Some(bias) = biases.values().find(|bias| bias.is_nan() || **bias == f64::INFINITY) {
+            return Err(S::Error::custom(format!("{bias} is no bias")));
+        }
         let or_null = |&bias: &f64| (bias != f64::NEG_INFINITY).then_some(bias);
         to.collect_map(biases.iter().map(|(token, bias)| (token, or_null(bias))))
     }

@@ -276,6 +276,7 @@ impl ConstrainedSampler {
         decided
     }
 
+    /// As [`Self::decide`], for what needs no scratch of the sampler.
     fn decide_by<T>(
         &self,
         logits: &[f32],

@@ -66,6 +66,13 @@ impl Folder {
     fn file(&self, name: &str) -> String {
         self.0.join(name).to_str().unwrap().to_owned()
     }
+
+    /// Writes a file and returns its path.
+    fn write(&self, name: &str, text: &str) -> String {
+        let path = self.file(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
 }
 
 /// Returns the commands of the first `sh` block of the README.
@@ -386,10 +393,7 @@ fn explanations_show_every_decision_as_table_json_and_drawing() {
 #[test]
 fn policies_come_from_presets_and_from_files_of_other_projects() {
     let folder = Folder::new("policies");
-    let file = |name: &str, text: &str| {
-        std::fs::write(folder.file(name), text).unwrap();
-        folder.file(name)
-    };
+    let file = |name: &str, text: &str| folder.write(name, text);
     let policy = |args: &[&str]| {
         let args = [&["generate", "--regex", "ab", "--explain"], args].concat();
         json_lines(&args)[0].clone()
@@ -423,10 +427,7 @@ fn policies_come_from_presets_and_from_files_of_other_projects() {
 #[test]
 fn options_win_over_a_policy_and_what_it_says_over_defaults() {
     let folder = Folder::new("options_win");
-    let file = |name: &str, text: &str| {
-        std::fs::write(folder.file(name), text).unwrap();
-        folder.file(name)
-    };
+    let file = |name: &str, text: &str| folder.write(name, text);
     let own = file("own.json", r#"{"temperature": 1.0, "seed": 7, "max_tokens": 5000}"#);
     let vllm = file("vllm.json", r#"{"seed": 7, "logit_bias": {"1": -5}}"#);
     let generate = |args: &[&str]| {
@@ -456,10 +457,7 @@ fn options_win_over_a_policy_and_what_it_says_over_defaults() {
 #[test]
 fn the_parameters_of_a_model_folder_name_end_tokens_outputs_and_beams() {
     let folder = Folder::new("model_folder");
-    let file = |name: &str, text: &str| {
-        std::fs::write(folder.file(name), text).unwrap();
-        folder.file(name)
-    };
+    let file = |name: &str, text: &str| folder.write(name, text);
     let special = |id: u32, name: &str| {
         serde_json::json!({"id": id, "content": name, "single_word": false, "lstrip": false,
             "rstrip": false, "normalized": false, "special": true})
@@ -509,6 +507,12 @@ fn the_parameters_of_a_model_folder_name_end_tokens_outputs_and_beams() {
     let found = json_lines(&[&args[..], &["hugging_face"]].concat());
     let scores: Vec<f64> = found.iter().map(|line| line["score"].as_f64().unwrap()).collect();
     assert!(scores.len() == 3 && scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+    // What a search would not look at is not passed over.
+    for more in [&["--temperature", "0.5"][..], &["--order", "top_p"], &["--explain"]] {
+        let output = schemac(&[&args[..], &["hugging_face"], more].concat());
+        assert_eq!(code(&output), 2);
+        assert!(stderr(&output).contains("a beam search"), "{}", stderr(&output));
+    }
     // The mean, which is the default there.
     let mean = found[0]["log_probability"].as_f64().unwrap() / found[0]["tokens"].as_f64().unwrap();
     assert!((scores[0] - mean).abs() < 1e-12);

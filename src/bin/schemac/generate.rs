@@ -102,9 +102,9 @@ where
     let count = args.count.unwrap_or(u64::try_from(asked).unwrap_or(u64::MAX));
     let beam = args.beam.map(|width| Beam::new(width).length_exponent(args.length_exponent));
     if let Some(beam) = beam.or_else(|| imported?.beam) {
-        if args.explain || args.plot.is_some() {
-            let text = "the parameters ask for a beam search: it draws nothing that \
-                        --explain or --plot could show";
+        if args.explain || args.plot.is_some() || args.sampling.filters() {
+            let text = "the parameters ask for a beam search: it draws nothing, so temperature and \
+                        filters play no part, and --explain and --plot have nothing to show";
             return Err(Failure::Usage(text.to_owned()));
         }
         return search(count, output, beam, &sampler, model);

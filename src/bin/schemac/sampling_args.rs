@@ -154,6 +154,12 @@ impl SamplingArgs {
         Ok(Sampling { policy, imported })
     }
 
+    /// Returns whether options ask for a temperature or filters.
+    pub(crate) const fn filters(&self) -> bool {
+        let number = self.temperature.is_some() || self.top_k.is_some() || self.top_p.is_some();
+        number || self.min_p.is_some() || self.typical_p.is_some() || !self.order.is_empty()
+    }
+
     fn start(&self, prompt_tokens: usize) -> Result<Sampling, Failure> {
         let own = |policy| Ok(Sampling { policy, imported: None });
         if let Some(preset) = self.preset {
